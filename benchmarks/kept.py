@@ -46,10 +46,12 @@ class Tally(NamedTuple):
 
 
 def contains(text: str, word: str) -> bool:
-    """Numbers and short words must stand alone: 6 is not in 16."""
+    """Numbers stand alone, and short words begin a word: 6 is not in 16, and "Ana" not in "banana"."""
     text, word = text.lower().replace("’", "'"), word.lower().replace("’", "'")
-    if word.isdigit() or (word.isalpha() and len(word) <= 3):
-        return re.search(rf"(?<![^\W\d_]){re.escape(word)}(?![^\W\d_])" if word.isalpha() else rf"(?<!\d){word}(?!\d)", text) is not None  # fmt: skip
+    if word.isdigit():
+        return re.search(rf"(?<!\d){word}(?!\d)", text) is not None
+    if word.isalpha() and len(word) <= 3:
+        return re.search(rf"(?<![^\W\d_]){re.escape(word)}" + ("" if len(word) == 3 else r"(?![^\W\d_])"), text) is not None
     return word in text
 
 

@@ -41,6 +41,7 @@ from recollect.policies.phrases import (
     REQUEST,
     RESULT,
     TASK,
+    TASKS_FOLLOW,
     THIS_TIME,
     TODAY,
     TOLD,
@@ -160,10 +161,15 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
     earlier: list[str] = []
     spoken = [sentence.text.strip() for sentence in sentences(text) if not sentence.code]
     introduces = introduction(spoken)
+    tasks = any(_has(TASKS_FOLLOW, sentence) for sentence in spoken)
     for sentence in spoken:
+        if sentence.endswith(":"):
+            continue
         for piece in _pieces(sentence):
             for told in stated(piece):
                 judged = judge(told, "user") or (_of_introduction(told) if introduces else None)
+                if judged is None and tasks and _has(REQUEST, told) and certainty(told) == "stated":
+                    judged = "task", "a task among others"
                 if judged is not None:
                     yield _made(_with_name(told, earlier), judged[0], "user", judged[1], at)
         earlier.append(sentence)
@@ -183,7 +189,7 @@ def _of_reply(turn: Said, at: int, turns: Sequence[Said]) -> Iterator[Extracted]
 
 def _with_name(sentence: str, earlier: list[str]) -> str:
     """A sentence about "him" or "it" after those that say who that is: alone it would be about nobody."""
-    if not _has(OF_SOMEBODY, sentence) or _find(NAMED_INSIDE, any_case=False).search(_find(r"[,;]").split(sentence)[0]):
+    if not _has(OF_SOMEBODY, sentence):
         return sentence
     context: list[str] = []
     for before in reversed(earlier[-2:]):
@@ -248,6 +254,7 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
     """What sort of thing a sentence says, and by which rule; None if it is not worth keeping."""
     if role == "assistant":
         return _of_assistant(sentence)
+    sentence = apostrophes(sentence)
     sure = certainty(sentence)
     if sure in ("secret", "about the memory", "supposed", "hearsay"):
         return None
@@ -279,6 +286,24 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
     return None if judged and judged[0] == "fact" and passing else judged
 
 
+_SQUEEZED = re.compile(
+    r"\b(?:(do|does|did|is|are|was|were|ca|wo|have|has|had|would|should|could)nt|(i)(m|ve)|(that|what|he|she|who)s|(we|they|you)(re|ve))\b", re.I
+)
+
+
+def apostrophes(sentence: str) -> str:
+    """A sentence with the apostrophes that chats leave out: "dont" is "don't"."""
+    return _SQUEEZED.sub(_apostrophe, sentence)
+
+
+def _apostrophe(match: re.Match[str]) -> str:
+    word = match.group()
+    if match[1]:
+        return f"{word[:-1]}'{word[-1]}"
+    at = len(match[2] or match[4] or match[5])
+    return f"{word[:at]}'{word[at:]}"
+
+
 def _lasting(sentence: str) -> bool:
     """Whether a request is for longer than this moment."""
     if _has(THIS_TIME, sentence):
@@ -290,13 +315,17 @@ def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
     """What somebody who introduces themselves says without a verb, such as "Divorced, two kids"."""
     if certainty(sentence) != "stated" or small_talk(sentence) or _has(REQUEST, sentence) or _has(IDLE, sentence):
         return None
-    return None if _has(FLEETING, sentence) or len(sentence) < 4 else ("fact", "an introduction")
+    # One word is a name, an age or a condition.
+    word = sentence.strip(" .!")
+    if _has(FLEETING, sentence) or len(word) < 2 or (" " not in word and not (word.isdigit() or word[0].isupper())):
+        return None
+    return None if _has(r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b", sentence) else ("fact", "an introduction")
 
 
 def introduction(spoken: Sequence[str]) -> bool:
     """Whether sentences introduce their speaker: several short ones, with a name, an age or a trade."""
     plain = [sentence for sentence in spoken if certainty(sentence) == "stated"]
-    return len(plain) > 1 and any(_has(INTRODUCES, sentence) for sentence in plain[:2])
+    return len(plain) > 1 and any(_find(INTRODUCES, any_case=False).search(sentence) for sentence in plain[:2])
 
 
 def _definite(sentence: str) -> tuple[Kind, str] | None:

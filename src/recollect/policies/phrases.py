@@ -49,7 +49,7 @@ REQUEST = (
 )
 INSTRUCTS = (
     r"\b(?:always|never|from now on|in future|in the future|every time|whenever|going forward|by default|remember|"
-    r"for me|any ?more)\b"
+    r"for me|any ?more|from here on|in general|that'?s how|when (?:i|you|we) (?!get\b|got\b|was\b|am\b|can\b)|if i ever|i prefer|not any|ever again|every answer)\b"
 )
 """Makes a wish that lasts out of a request."""
 REMEMBER = (
@@ -67,7 +67,7 @@ IDLE = (
     r"don't know|do not know|don't think|"
     r"thought|suppose|doubt|bet|was wondering|was thinking|was just|am not sure|'m not sure|appreciate|"
     r"can imagine|feel|felt|could|might|may|would love to hear|would like to (?:know|hear|ask|see|understand|"
-    r"learn)|want to (?:know|ask|see|understand|learn)|need (?:help|advice|some|your|a hand|ideas)|"
+    r"learn)|want to (?:know|ask|see|understand|learn (?:about|how|more))|need (?:help|advice|some|your|a hand|ideas)|"
     r"have a (?:question|quick|favor|favour)|got it|got to go|have to (?:go|run)|gotta)\b"
     r"|i['’](?:ll (?:think|let you|try|see|get back|take|check|do that|go with that|give it)|m (?:good|fine|"
     r"ok|okay|great|back|here|ready|sorry|glad|happy|sure|not sure|wondering|curious|thinking|confused|"
@@ -92,8 +92,23 @@ PREFERENCE = {
         rf"enjoy|want|eat|drink)|avoids?|would rather|['’]d rather|(?:am|is|are|'m|'re|'s) (?:a (?:big |"
         rf"huge )?fan of|not a fan of|(?:really |very )?(?:fond of|into|keen on|partial to)))\b"
     ),
+    "likes or dislikes, said shortly": (
+        r"^(?:(?:and|but|so|also|oh|btw|honestly),? )*(?:love|hate|loathe|prefer|adore|can'?t (?:stand|bear)|cannot (?:stand|bear)|not a fan of|"
+        r"big fan of|don'?t like|not keen on|not into|allergic to)\b(?! (?:it|that|this|you|the last|how)\b)|\b(?:i'?d say )?[a-z]+ over [a-z]+\b(?! (?:there|here|to|at|a|the|again)\b)"
+        r"(?<!\bwent over)(?<!\bcame over)|^my taste\b|\b(?:bores?|annoys?|irritates?|disgusts?) me\b|"
+        r"^(?:and |so |but )?no [\w -]{2,40} (?:for me|ever|please|pls)\b|\bi (?:do not|don'?t) (?:much )?care for\b|\bi think in [a-z]+"
+    ),
     "a favourite": r"\bfavou?rites?\b",
     "how to be addressed": r"^(?:please |just |you can )?call me\b|\bmy pronouns\b|\bi go by\b",
+    "how to answer": (
+        r"(?:^|[,:;.] (?:and |but )?)(?:please |pls |kindly )*(?:don'?t|do not|never|don'?t ever|stop) (?:ever )?(?:sugar-?coat|flatter|butter|patronis|patroniz|"
+        r"start|open|begin|call|use|say|lecture|apologi|repeat|suggest|add|give|ping|message|text|write|remind|interrupt|correct|recommend|tell|assume|book|plan|schedule)\w*\b"
+        r"(?=.*\b(?:me|my|i|answers?|replies|emojis?|bullets?|an answer|ever)\b)|"
+        r"^(?:(?:and|but|also|so),? )*(?:please |pls |can you |could you |can u )*(?:keep|write|talk|speak|answer|reply|use|format|give|show|explain|assume|correct|ask|message|call|send|make)\b"
+        r".*(?:\b(?:when (?:i|you|we)|whenever|always|each time|every time|in general|that'?s how|instead of my|easy words|words easy|plain to me|mails? (?:short|under|below))\b|under \d+ words)|"
+        r"^no (?:dots|bullets?|emojis?|lecture|fluff|jargon|preamble|smileys|faces|disclaimers|colou?r)\b|\bwhen i ask (?:for|you|about)\b|\bprose\b.*\bforward\b|"
+        r"\bhow i (?:like|want|learn)\b|\b(?:english|german|french|spanish|swedish|dutch|italian) (?:for chat|only|please when)"
+    ),
     "a lasting wish": (
         rf"^(?:please |i want you to |i(?:'d| would) like you to |you should )?(?:always|never|from now on|"
         rf"in future|in the future|going forward|by default|don'?t ever|stop|avoid|no more)\b|"
@@ -115,6 +130,14 @@ DECISION = {
         r"^(?:ok(?:ay)?,? |so,? |then,? |great,? |alright,? )*let(?:'s|’s| us) (?:go with|use|stick with|pick|"
         r"choose|take|move to|switch to|drop|keep)\b"
     ),
+    "a rule": (
+        r"\bin (?:our|this|the) (?:\w+ )?(?:codebase|repo|repository|project|team|company|clinic|kitchen|office|module|backend|frontend|monorepo|house|shop|school|lab)\b"
+        r"(?=.*\b(?:never|always|only|must|no|not|nobody|every|all|needs?|gets?|use|uses|go|goes)\b)|\b(?:house|team) (?:rule|law|policy)\b|\bcompany[- ]wide\b|"
+        r"\bis (?:banned|forbidden|mandatory|not allowed)\b|\b(?:has|have) a (?:policy|rule)\b|^(?:all|every|new|no) [a-z][\w -]{2,30} (?:in|go|goes|gets?|use|uses|"
+        r"logs?|must|with|never|always|on) |\bnever on a?\b|\bgets you (?:shot|fired)\b|\bmax(?:imum)? \d+ (?:chars|characters|words|lines|days|people)\b|"
+        r"\b(?:keys|logs|files|tests|secrets|configs?|code|docs|deploys?|services|branches|commits) (?:go|goes|live|lives|sit|sits|logs?|happen|leave|leaves|never|always) |"
+        r"^no (?:meetings|merges|deploys|calls|shoes|phones|pets|smoking) \w+"
+    ),
     "a decision": (
         r"\b(?:decision(?: is| was|:)|it(?:'s| is) (?:decided|settled|final|agreed)|settled then|"
         r"that's (?:decided|settled)|was (?:decided|approved|"
@@ -133,6 +156,11 @@ TASK = {
     "a reminder": (
         r"^(?:need to|gotta|have to|must|got to|outstanding:|still to do:) ?\w+|\bmustn'?t (?:miss|forget)\b|"
         r"\bowe \w+|\bremind me\b|\bto-?dos?\b|\bdon'?t (?:let me )?forget to\b|\baction items?\b|\bremember to\b"
+    ),
+    "an appointment": (
+        r"\b(?:interview|exam|dentist|doctor|gp|appointment|flight|wedding|birthday|party|concert|surgery|op|operation|trip|demo|play|reunion|"
+        r"club|physio|scan|hearing|match|race|marathon|viewing|conference|reservation|recital|defen[cs]e|graduation|funeral|therapy|visit)(?:'s)?\b"
+        r"(?=.*(?:\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sep|sept|oct|nov|dec)[a-z]*\b|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}[/.:]\d))"
     ),
     "due": (
         r"\b(?:due|deadline)\b|\b(?:by|before|until|no later than) (?:mon|tues|wednes|thurs|fri|satur|sun)day\b|"
@@ -187,7 +215,7 @@ FACT = {
     "of what is one's own": (
         rf"^(?:(?:and|but|so|well|oh|also|by the way|btw|actually|yes|yeah|no|"
         rf"sorry)[,.!]? )*{OWN}(?:'s)? {ADVERB}(?:is|are|was|were|has|have|had|isn'?t|aren'?t|wasn'?t|will be|'s|"
-        rf"lives?|lived|works?|worked|moved|died|passed|turned|turns|started|starts|got|goes|went|comes|came|runs|"
+        rf"call|have|name|clean|want|lives?|lived|works?|worked|moved|died|passed|turned|turns|started|starts|got|goes|went|comes|came|runs|"
         rf"ran|needs?|likes?|loves?|hates?|speaks?|plays?|studies|studied|uses?|costs?|weighs?|drives?|said|says|"
         rf"told|takes?|took|left|quit|joined|bought|sold|wants?|prefers?|eats?|sleeps?|barks?|opens?|closes?|ends?|"
         rf"expires?|broke|crashed|arrives?|arrived|visits?|visited|teaches|called|calls|earns?|owns?|stays?|lost|"
@@ -210,6 +238,18 @@ FACT = {
         r"returns?|consists?|allows?|limits?|ships?|will be|must be|stays?|means?|went up|went down|rose|fell|"
         r"grew|increased|decreased|doubled|dropped)\b"
     ),
+    "of oneself without a subject": (
+        r"^(?:(?:and|but|so|also|oh|btw|ok|well|anyway|yes|no|nope),? )*(?:on (?:[a-z]+ )?(?:[a-z]{4,}(?:in|ol|am|ine|one|ide|ate|an|il|ets|ication|eds|leave|disability|benefits|warfarin)\b|\d)|"
+        r"been (?:on|a|an|in|at|with|playing|working|living)|born|(?:came|come|moved|hail) (?:from|to|here)|liv(?:e|ing) (?:in|out|at|with|near|on|alone)|work(?:ing)? (?:as|at|in|for|on|from|\d)|"
+        r"allergic|divorced|married|not married|single|widowed|retired|vegan|vegetarian|coeliac|celiac|diabetic|diagnosed|booked|sold|bought (?:a|an|the|my|our)|"
+        r"adopted|graduated|studying|studied|training for|quit|got (?:a|an|the|my|\d|married|engaged|divorced|promoted|fired|into|accepted)|turned \d|starting (?:as|at|with|in|my|a)|never learn(?:ed|t)|"
+        r"need (?:\d|to)|own (?:a|an|two|\d)|drive (?:a|an)|speak [A-Za-z]|renting|day rate|no (?:alcohol|pork|meat|dairy|gluten|sugar|nuts|fish|kids|pets|car|children)\b)"
+    ),
+    "what one cannot or will not": (
+        r"\b(?:i|we) (?:really |just |also |simply )?(?:can'?t|cannot|can not|never|don'?t|do not|no longer|am not|'m not|won'?t) (?:ever |really |even |usually )?(?!know\b|think\b|see\b|believe\b|"
+        r"mind\b|wait\b|remember\b|understand\b|get\b|find\b|wanna\b|want to\b|sure\b|care\b|feel\b|mean\b|say\b|tell\b|have time\b|thought\b|propose\b|complain\b|wish\b|stop\b|decide\b|save\b|keep\b|help\b)[a-z]{2,}"
+    ),
+    "what does one good or harm": r"\b[a-z]+ (?:makes?|gives?|nearly killed|almost killed|made|gave) me\b(?! (?:laugh|smile|think|wonder|happy|sad|cry|feel|a (?:sec|minute|moment)|the)\b)",
     "a change": (
         r"\b(?:no longer|not any ?more|any ?more\b|used to|instead of|changed (?:to|from|it)|moved (?:to|from)|"
         r"switched (?:to|from)|renamed|as of|effective|since (?:last|yesterday|january|february|march|april|may|"
@@ -267,6 +307,9 @@ FLEETING = (
     r"^(?:(?:and|so|but|ok|well|oh|ugh|sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|knackered|exhausted|"
     r"confused|lost|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|leave|eat|sleep|head|hop|board|get)|hang on|hold on|"
     r"one (?:sec|moment|minute)|on (?:the|my) (?:bus|train|tram|way|phone|sofa|couch)|back in|heading (?:out|off|home|to bed)|sneezed)\b|"
+    r"^(?:and |so |but )?you(?:'d)? (?:said|told|promised|mentioned|asked)\b|^(?:and |so |but |ugh,? )?my (?:brain|head|fingers|face|eyes|feet|phone|battery|tea|coffee|jaw|bum)(?:'s)? (?:is|are|was|were|hurts?|'s|at|feels?)\b|"
+    r"\bphone'?s at \d|\b(?:going to|gonna|started to) (?:snow|rain|pour)|\b(?:it'?s|it is) (?:\w+ )?(?:snowing|raining|pouring|freezing|chucking|hailing)|^(?:it |snow |rain |sun )(?:up to|clicks)|\bi have seen things|"
+    r"\bi'?m a clown|^i can sleep|^.{0,20}\b(?:lol|haha|lmao)$|^(?:this|that) i (?:like|love)\b|^there (?:is|'s) more\b|^(?:test )+|\bfair enough\b|\bwrong window\b|"
     r"\b(?:wish me luck|don'?t mind me|bear with me|you absolute|swear to god|made me laugh|no idea why)\b"
 )
 """A state of the moment."""
@@ -275,15 +318,18 @@ THIS_TIME = (
 )
 """Makes a wish for the moment out of a request."""
 INTRODUCES = (
-    r"^(?:(?:hi|hello|hey|ok|so|right|well|basics|intro)[!,.: >-]* )*(?:[A-Z][\w'-]+ here\b|i'?m [A-Z]|i am [A-Z]|my name|(?:it'?s|name'?s) [A-Z]|myself [A-Z])|"
-    r"\bhere[,.] |\b\d\d ?(?:y/?o|yo|yr|years? old|f|m)\b|^[A-Z]\w+ [A-Z]\w+[.,] \d\d\b|^[A-Z][\w ]+, \d\d\b|^\d\d,? ?[mf]\b|,? \d\d, |"
-    r"\b(?:i (?:work|teach|live|run|own)|i'?m an?) |\bborn \d|^(?:retired|staff|senior|junior|phd|single)\b"
+    r"^(?:(?:[Hh]i|[Hh]ello|[Hh]ey|[Oo]k|[Ss]o|[Rr]ight|[Ww]ell|[Bb]asics|[Ii]ntro)[!,.: >-]* )*(?:[A-Z][\w'-]+ here\b|[Ii]'?m [A-Z]|[Ii] am [A-Z]|[Mm]y name|(?:[Ii]t'?s|[Nn]ame'?s) [A-Z]|[Mm]yself [A-Z])|"
+    r"^[a-z]\w+ here[,.] |\b\d\d ?(?:y/?o|yo|yr|years? old)\b|\b\d\d ?[fFmM]\b|^[A-Z]\w+ [A-Z]\w+\.$|^[A-Z]\w+ [A-Z]\w+[.,] \d\d\b|^[A-Z][\w ]+, \d\d\b|"
+    r"\b(?:[Ii] (?:work as|teach|live in|own|run)|[Ii]'?m an? [a-z]+ (?:in|at|from|for|and|with)) |\b[Bb]orn \d|^(?:[Rr]etired|[Ss]taff|[Ss]enior|[Jj]unior|P[Hh]D|[Ss]ingle) |\bwanted background"
 )
+"""Tells who speaks. Capitals count."""
+TASKS_FOLLOW = r"\bthings? (?:to (?:be done|do)|i (?:have|need) to do)\b|\bto-?do\b|\bon my list\b|\bi will forget\b|\bhold me to\b|\bdon'?t let me forget\b"
+"""After it orders are the speaker's own tasks."""
 NAMES_SOMEBODY = (
     r"\b(?:my|our) [a-z]+|\b(?:mum|mom|dad|wife|husband|sister|brother|son|daughter|boss|doctor|landlord|neighbou?r)\b|^[A-Z][a-z]+(?:'s)? [a-z]+"
 )
 OF_SOMEBODY = (
-    r"^(?:(?:and|so|but|also|oh|because|then),? )*(?:he|she|they|it|his|her|their|its|he's|she's|they're|it's|hes|shes)\b"
+    r"^(?:(?:and|so|but|also|oh|because|then),? )*(?:he|she|they|it|his|her|their|its|he's|she's|they're|it's|hes|shes)\b|^been on it\b|^mine\b"
 )
 """Begins with somebody or something named before."""
 RESULT = {
@@ -313,7 +359,7 @@ RESULT = {
     ),
 }
 ECHO = (
-    r"^(?:(?:so|well|yes|right|ok(?:ay)?|sure|great|of course|perfect|noted|got it)[,.!:]? )*(?:you\b|"
+    r"^(?:(?:so|well|yes|right|ok(?:ay)?|sure|great|of course|perfect|noted|got it)[,.!:]? )*(?:you\b|I'm (?:glad|sorry|happy)|"
     r"since you|your [a-z' ]+ (?:is|are) "
     r"(?!\S*\d))|\b(?:you (?:said|told|mentioned|asked)|as (?:you|I) (?:said|mentioned)|based on what|what I "
     r"(?:remember|know|have)|I (?:remember|recall|have noted)|from (?:our|what|my) |according to)\b"
@@ -325,7 +371,9 @@ ENGLISH = (
     r"our|can|can't|yes|but|like|how|what|good|hi|hello|take|your|just|get|got|from|by|up|out|if|"
     r"about|they|she|his|her|"
     r"there|their|again|morning|back|need|want|still|soon|too|very|ok|okay|of|were|been|had|did|does|who|when|where|"
-    r"called|now|new|likes?|loves?|lives|works)\b"
+    r"called|now|new|likes?|loves?|lives|works|which|way|fair|enough|wrong|draw|set|thought|him|them|would|could|should|some|any|more|first|"
+    r"before|after|because|really|something|anything|nothing|never|always|only|than|then|today|tomorrow|yesterday|week|weeks|month|months|year|years|night|kids|wife|husband|"
+    r"mum|mom|dad|into|until|without|over|under|don'?t|dont|im|ive|cant|allergic|divorced|married|retired|born|moved|living|working|no way|that's|thats|test|it|sorry)\b"
 )
 """Words that other languages have not: "in", "was" and "will" are German too."""
 ASSENT = (

@@ -33,7 +33,9 @@ _SUPPOSED = re.compile(
 _HEARSAY = re.compile(
     r"\b(?:the|an?|this|that|some|there's this) (?:ad|article|sign|tiktok|video|lady|guy|blog|post|meme|book|poster|headline|caption|"
     r"label|movie|film|song|quote|textbook|exercise|character|novel)\b[^.!?]{0,40}\b(?:says?|said|goes|reads?|claims?|states?|wrote|"
-    r"writes)\b|\b(?:somebody|someone|a guy|some guy) on (?:reddit|twitter|x|facebook|the internet|quora|here)\b|“…”",
+    r"writes)\b|\b(?:somebody|someone|a guy|some guy) on (?:reddit|twitter|x|facebook|the internet|quora|here)\b|“…”|"
+    r"\b(?:posted|sent|wrote|pushed|forwarded|shared|writes?) (?:me |us )?this\b|^here(?:'s| is) what\b|\bthis (?:arrives?|arrived|came|landed)\b|"
+    r"\b(?:reply|respond) to this\b",
     re.I,
 )
 """What a text or a stranger says. What a doctor or a friend says is told as a fact."""
@@ -79,6 +81,9 @@ _BEFORE_QUESTION = re.compile(
 )
 
 
+_APPOINTED = re.compile(r"\b(?:on|at|by) (?:the )?(?:\d|mon|tue|wed|thu|fri|sat|sun)|\b\d{1,2}(?::|st|nd|rd|th)\b", re.I)
+
+
 def certainty(sentence: str) -> Certainty:
     if _SECRET.search(sentence):
         return "secret"
@@ -104,9 +109,15 @@ def told_in_question(sentence: str) -> list[str]:
     return [part.strip(" ,;:–—-") for part in parts if part.strip() and not ASKED.search(part)] if len(parts) > 1 else []
 
 
+_CLAUSE = re.compile(r"\s*[;–—]\s*|,? (?:and|anyway|but) (?=since|it|i\b|my|we\b|anyway)")
+_OF_ONESELF = re.compile(r"\b(?:i|i'm|im|i've|ive|my|mine|me|we|we're|our|us|mum|mom|dad|wife|husband|kids?|son|daughter)\b", re.I)
+
+
 def stated(sentence: str) -> list[str]:
-    """What is stated of a sentence: itself, or the parts of a question that tell something."""
+    """What is stated of a sentence: itself, what a question tells besides, or what stands beside a secret."""
+    if secret(sentence):
+        return [clause for clause in _CLAUSE.split(sentence) if not secret(clause)]
     if not ASKED.search(sentence):
         return [sentence]
-    parts = told_in_question(sentence)
+    parts = [part for part in told_in_question(sentence) if _OF_ONESELF.search(part) or _APPOINTED.search(part)]
     return parts or [sentence]

@@ -47,7 +47,7 @@ _INLINE = re.compile(
     re.I,
 )
 _ABOUT = re.compile(r"\b(?:about (?:me|myself)|(?:a few|some|\d|three|four|five|six|\w*) ?things|basics|facts|intro|background|profile|context|for the record)\b|^(?:me|myself)$", re.I)
-_ITEMS = re.compile(r"[,;] (?:and |& )?(?![^(]*\))| \+ ")
+_ITEMS = re.compile(r"[,;] (?:and |& )?(?![^(]*\))")
 _LONGEST_LINE = 110
 
 
@@ -79,7 +79,7 @@ def parts(text: str) -> Iterator[Part]:
 
 
 def _split(items: str) -> list[str]:
-    first, *rest = re.split(r"(?<=[a-z)][.!?]) (?=\w)", items)
+    first, *rest = re.split(r"(?<=[a-z)][.!?]) (?=\w)|(?<=\d[.!?]) (?=[A-Z])", items)
     listed = [item.strip(" .!") for item in _ITEMS.split(first)]
     return [*listed, *rest] if len(listed) > 2 else []
 
