@@ -16,6 +16,7 @@ import msgspec
 
 from recollect.policies.importance import small_talk
 from recollect.policies.phrases import (
+    ASKS_TO,
     ASKS_USER,
     ASSENT,
     DECISION,
@@ -28,6 +29,7 @@ from recollect.policies.phrases import (
     IDLE,
     INSTRUCTS,
     INTRODUCES,
+    MAY_DO,
     NAME,
     NAMED_INSIDE,
     NAMES_SOMEBODY,
@@ -36,7 +38,6 @@ from recollect.policies.phrases import (
     PASSING,
     PREFERENCE,
     PROMISE,
-    QUESTION,
     REMEMBER,
     REQUEST,
     RESULT,
@@ -83,6 +84,8 @@ WORTH: dict[Kind, float] = {"decision": 0.7, "preference": 0.6, "fact": 0.5, "ta
 _WORTH_OF_VITAL = 0.85
 _LONGEST = 600
 """Characters of a sentence. What is longer is a document, and no statement."""
+_LONGEST_ANSWER, _LONGEST_BEGUN = 6, 12
+"""Words of an answer that is all of a turn, and of one that begins it or names more."""
 _REPEATED = 0.8
 """Of the words of what the assistant says so many are the user's own, if it only repeats them."""
 
@@ -145,9 +148,10 @@ def read_turn(text: str, before: Said | None = None, scene: Scene = Scene()) -> 
 def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
     if answer := _answer(text, before):
         yield _made(answer, "fact", "user", "an answer to what was asked", at)
-    elif text.strip() and not _has(ENGLISH, text) and not any(part.item for part in parts(text)):
+        text = _rest(text)
+    if text.strip() and not _has(ENGLISH, text) and not any(part.item for part in parts(text)):
         for piece in (piece for sentence in sentences(text) if not sentence.code for piece in _pieces(sentence.text.strip())):
-            if judged := _foreign(piece):
+            if not piece.endswith(":") and (judged := _foreign(piece)):
                 yield _made(piece, judged[0], "user", judged[1], at)
     else:
         for part in parts(text):
@@ -196,7 +200,7 @@ def _with_name(sentence: str, earlier: list[str]) -> str:
         if len(before) > _LONGEST // 2:
             break
         context.insert(0, before)
-        if _has(NAMES_SOMEBODY, before) or _find(NAMED_INSIDE, any_case=False).search(before):
+        if len(before.split()) > 2 and _has(NAMES_SOMEBODY, before) or _find(NAMED_INSIDE, any_case=False).search(before):
             break
     return " ".join([*context, sentence])
 
@@ -223,8 +227,12 @@ def _made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
 
 def _answer(text: str, before: Said | None) -> str:
     """What was asked and what was answered, where the answer alone says nothing."""
-    reply = text.strip()
-    if before is None or before.role != "assistant" or not reply or len(reply.split()) > 6 or reply.endswith("?"):
+    said = sentences(text)
+    reply = said[0].text.strip() if said else ""
+    most = _LONGEST_BEGUN
+    if before is None or before.role != "assistant" or not reply or len(reply.split()) > most or reply.endswith("?"):
+        return ""
+    if len(reply.split()) > _LONGEST_ANSWER and (_has(r"\b(?:i|you|we|it|that|this)\b", reply) or not _has(r"\b(?:what|where|which|who|how)\b", before.text)):
         return ""
     if judge(reply, "user") is not None or small_talk(reply) or _has(ASSENT, reply) or _has(REQUEST, reply):
         return ""
@@ -240,6 +248,12 @@ def _answer(text: str, before: Said | None) -> str:
     ):
         return ""
     return f"{asked[-1]} {reply}"
+
+
+def _rest(text: str) -> str:
+    """What comes after the first sentence."""
+    said = sentences(text)
+    return text[text.find(said[0].text) + len(said[0].text) :] if len(said) > 1 else ""
 
 
 def _foreign(sentence: str) -> tuple[Kind, str] | None:
@@ -267,7 +281,9 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         and (not sentence.endswith("?") or _has(r"\bi (?:am|have)\b|\bi'm\b", sentence))
     ):
         return "fact", "matters whatever is around it"
-    if small_talk(sentence) or sure == "asked" or _has(QUESTION, sentence) or len(sentence.split()) < 2:
+    if _has(ASKS_TO, sentence) and _has(INSTRUCTS, sentence) and (wish := judge(_find(ASKS_TO).sub("", sentence).rstrip("?"), role)):
+        return wish
+    if small_talk(sentence) or sure == "asked" or len(sentence.split()) < 2:
         return None
     if _has(r"^(?:please )?remind me\b", sentence):
         return "task", "a reminder"
@@ -275,13 +291,17 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         return None
     if _has(REQUEST, sentence) and not _lasting(sentence):
         return None
-    if _has(IDLE, sentence):
+    if _has(MAY_DO, sentence):
+        return "task", "a plan that is not sure"
+    if _has(IDLE, sentence) and not _has(r"^(?:so |and |but )?it'?s .*\bnow\b", sentence):
         # "It is on Friday" is idle talk, unless it corrects something, or goes on to say more.
         if _has(FACT["a correction"], sentence):
             return "fact", "a correction"
         rest = _find(GOES_ON).split(sentence, maxsplit=1)
         return judge(rest[1], role) if len(rest) > 1 and len(rest[1].split()) > 4 else None
     judged = _kind(sentence) or _definite(sentence)
+    if judged and _for_now(judged, sentence):
+        return None
     passing = _has(PASSING, sentence) or (_has(TODAY, sentence) and not _has(FACT["a change"], sentence))
     return None if judged and judged[0] == "fact" and passing else judged
 
@@ -304,6 +324,13 @@ def _apostrophe(match: re.Match[str]) -> str:
     return f"{word[:at]}'{word[at:]}"
 
 
+def _for_now(judged: tuple[Kind, str], sentence: str) -> bool:
+    """Whether it is a wish for this time, or too short to say what it is about."""
+    if _has(THIS_TIME, sentence) and (judged[0] == "preference" or not _has(r"\b(?:i|me|we|my|our)\b", sentence)):
+        return not _has(r"\b(?:always|never|from now on)\b", sentence)
+    return len(sentence.split()) < 4 and judged[1] in ("how a thing is", "failed", "of somebody", "names something")
+
+
 def _lasting(sentence: str) -> bool:
     """Whether a request is for longer than this moment."""
     if _has(THIS_TIME, sentence):
@@ -313,13 +340,13 @@ def _lasting(sentence: str) -> bool:
 
 def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
     """What somebody who introduces themselves says without a verb, such as "Divorced, two kids"."""
-    if certainty(sentence) != "stated" or small_talk(sentence) or _has(REQUEST, sentence) or _has(IDLE, sentence):
+    if certainty(sentence) != "stated" or small_talk(sentence) or _has(REQUEST, sentence):
         return None
     # One word is a name, an age or a condition.
-    word = sentence.strip(" .!")
-    if _has(FLEETING, sentence) or len(word) < 2 or (" " not in word and not (word.isdigit() or word[0].isupper())):
+    word = _find(r"^(?:hi|hello|hey|good \w+)[,!. ]+").sub("", sentence).strip(" .!")
+    if _has(IDLE, word) or _has(FLEETING, word) or len(word) < 2 or (" " not in word and not (word.isdigit() or word[0].isupper())):
         return None
-    return None if _has(r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b", sentence) else ("fact", "an introduction")
+    return None if _has(r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b|^just \w+ing\b|^ok you wanted\b|\ball over the shop\b", word) else ("fact", "an introduction")
 
 
 def introduction(spoken: Sequence[str]) -> bool:

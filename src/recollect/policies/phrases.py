@@ -28,13 +28,6 @@ ADVERB = (
     r"typically|no longer) )*"
 )
 
-QUESTION = (
-    r"\?[\"'”’)\]]*$|^(?:(?:and|so|but|also|ok(?:ay)?|hey|hi|well|then),? )*(?:who|whom|whose|what|what's|whats|"
-    r"which|where|where's|when|when's|why|how|how's|is|are|am|was|were|do|does|did|can|could|would|should|shall|"
-    r"will|may|might|have|has|had|any) (?:i|you|we|they|he|she|it|the|a|an|there|this|that|these|those|my|your|"
-    r"our|is|are|was|were|do|does|did|can|could|would|should|to|about|many|much|long|often|far|old|else|some|idea|"
-    r"thoughts|chance|one|ones|of)\b"
-)
 REQUEST = (
     r"^(?:(?:and|so|but|also|ok(?:ay)?|hey|hi|well|then|now|great|thanks|thank you|perfect|yes|no|sure|"
     r"alright|right|first|next|good|cool|actually)[,.!:;]? )*"
@@ -54,7 +47,7 @@ INSTRUCTS = (
 """Makes a wish that lasts out of a request."""
 REMEMBER = (
     r"^(?:(?:and|so|ok(?:ay)?|hey|also|oh)[,!]? )*(?:please |just |can you |could you |i want you to |"
-    r"i need you to )?"
+    r"i need you to |(?:would|will) you (?:please |kindly )?)?"
     r"(?:remember|note|keep in mind|don'?t forget|make a note|take a note|bear in mind|for the record|fyi|"
     r"for your information|heads up|important)\b[,:]?"
 )
@@ -102,7 +95,7 @@ PREFERENCE = {
     "how to be addressed": r"^(?:please |just |you can )?call me\b|\bmy pronouns\b|\bi go by\b",
     "how to answer": (
         r"(?:^|[,:;.] (?:and |but )?)(?:please |pls |kindly )*(?:don'?t|do not|never|don'?t ever|stop) (?:ever )?(?:sugar-?coat|flatter|butter|patronis|patroniz|"
-        r"start|open|begin|call|use|say|lecture|apologi|repeat|suggest|add|give|ping|message|text|write|remind|interrupt|correct|recommend|tell|assume|book|plan|schedule)\w*\b"
+        r"start|open|begin|call|use|say|lecture|apologi|repeat|suggest|add|give|ping|message|text|write|remind|interrupt|correct|recommend|tell me|assume|book|plan|schedule)\w*\b"
         r"(?=.*\b(?:me|my|i|answers?|replies|emojis?|bullets?|an answer|ever)\b)|"
         r"^(?:(?:and|but|also|so),? )*(?:please |pls |can you |could you |can u )*(?:keep|write|talk|speak|answer|reply|use|format|give|show|explain|assume|correct|ask|message|call|send|make)\b"
         r".*(?:\b(?:when (?:i|you|we)|whenever|always|each time|every time|in general|that'?s how|instead of my|easy words|words easy|plain to me|mails? (?:short|under|below))\b|under \d+ words)|"
@@ -192,7 +185,7 @@ FACT = {
         rf"\b(?:i|we)(?:'m|'re| am| are| was| were) {ADVERB}(?:not )?(?:a|an|the|one of|from|in|at|on|based|born|"
         rf"called|named|living|working|married|engaged|divorced|single|widowed|vegetarian|vegan|allergic|"
         rf"intolerant|lactose|gluten|diabetic|pregnant|colou?r-?blind|left-handed|right-handed|retired|"
-        rf"self-employed|unemployed|fluent|studying|learning|training|responsible|\d|twenty|thirty|forty|fifty|"
+        rf"self-employed|unemployed|fluent|studying|learning|training|writing|applying|saving|moving|getting|planning|dating|raising|taking|expecting|considering|recovering|travelling|traveling|flying|renting|responsible|\d|twenty|thirty|forty|fifty|"
         rf"sixty|part of|member|parents?|hiring|building|running|using|migrating|short|tall|dyslexic|deaf|blind|"
         rf"autistic|jewish|muslim|christian|hindu|buddhist|[a-z]+(?:ese|ish|ian|can|ist|er|or|eer)\b)"
     ),
@@ -210,7 +203,7 @@ FACT = {
     "has done": (
         rf"\b(?:i|we)(?:'ve| have) {ADVERB}(?:been|had|got|moved|bought|sold|quit|left|joined|started|stopped|"
         rf"finished|switched|changed|lived|worked|known|used|owned|booked|signed|adopted|become|lost|won|turned|"
-        rf"hired|closed|opened|migrated|upgraded|replaced)\b"
+        rf"hired|closed|opened|migrated|upgraded|replaced|swapped|entered|applied|passed|run|written|played|taught|had|married|retired|paid|agreed|enrolled|registered)\b"
     ),
     "of what is one's own": (
         rf"^(?:(?:and|but|so|well|oh|also|by the way|btw|actually|yes|yeah|no|"
@@ -250,14 +243,18 @@ FACT = {
         r"mind\b|wait\b|remember\b|understand\b|get\b|find\b|wanna\b|want to\b|sure\b|care\b|feel\b|mean\b|say\b|tell\b|have time\b|thought\b|propose\b|complain\b|wish\b|stop\b|decide\b|save\b|keep\b|help\b)[a-z]{2,}"
     ),
     "what does one good or harm": r"\b[a-z]+ (?:makes?|gives?|nearly killed|almost killed|made|gave) me\b(?! (?:laugh|smile|think|wonder|happy|sad|cry|feel|a (?:sec|minute|moment)|the)\b)",
+    "a relation told shortly": (
+        r"^(?:(?:and|but|so|oh|btw),? )*(?:wife|husband|mum|mom|dad|mother|father|son|daughter|sister|brother|grandma|grandpa|gran|nan|partner|girlfriend|boyfriend|boss|landlord|accountant|"
+        r"eldest|youngest|(?:the )?(?:kids|twins|baby|wife|dog|cat))(?:'s)? (?:is|are|was|an?|has|had|got|lives?|works?|drives?|turns?|turned|does|moved|comes?|starts?|started|goes|teaches|hates|loves|likes)\b"
+    ),
     "a change": (
-        r"\b(?:no longer|not any ?more|any ?more\b|used to|instead of|changed (?:to|from|it)|moved (?:to|from)|"
+        r"(?:^|[,;] )(?:and |so |but )?it(?:'s| is) .*\bnow\b|\b(?:no longer|not any ?more|any ?more\b|used to|instead of|changed (?:to|from|it)|moved (?:to|from)|"
         r"switched (?:to|from)|renamed|as of|effective|since (?:last|yesterday|january|february|march|april|may|"
         r"june|july|august|september|october|november|december|\d))\b"
     ),
     "a correction": (
         r"^(?:actually|sorry|correction|wait|no|oops|i meant|i misspoke|small correction)[,:]? (?!(?:thanks|thank|"
-        r"worries|problem|never|that's all|nothing)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
+        r"worries|problem|never|that's all|nothing|not (?:that|this|the|yet|really|now)|(?:not )?that one)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
         r"make (?:it|that)|not )"
     ),
     "who belongs to whom": (
@@ -270,7 +267,7 @@ FACT = {
         r"a chance|back)\b)[a-z]+"
     ),
     "of somebody named before": (
-        r"^(?:he|she|they|it)(?:'s|'re)? (?:is|are|was|were|has|have|had|lives?|works?|moved|likes?|loves?|hates?|"
+        r"^(?:and |so |but )?(?:he|she|they|it)(?:'s|'re)? (?:says?|said|thinks?|told|reckons?|wants?|turns?|turned|is|are|was|were|has|have|had|lives?|works?|moved|likes?|loves?|hates?|"
         r"prefers?|studies|plays?|speaks?|costs?|runs?|uses?|needs?|allergic|\d|a|an|the|called|named|born|from|"
         r"in|vegetarian|vegan|married|expecting|starting)\b"
     ),
@@ -314,17 +311,22 @@ FLEETING = (
 )
 """A state of the moment."""
 THIS_TIME = (
-    r"\b(?:this (?:time|one|once|answer|reply|email|mail|caption|snippet|message)|just (?:this )?once|for now|right now|in that (?:snippet|file|text)|again)\b"
+    r"\b(?:this (?:time|one|once|answer|reply|email|mail|caption|snippet|message)|just (?:this )?once|for now|in (?:this|that) (?:snippet|file|text|caption|mail|post|one|paragraph))\b"
 )
 """Makes a wish for the moment out of a request."""
 INTRODUCES = (
     r"^(?:(?:[Hh]i|[Hh]ello|[Hh]ey|[Oo]k|[Ss]o|[Rr]ight|[Ww]ell|[Bb]asics|[Ii]ntro)[!,.: >-]* )*(?:[A-Z][\w'-]+ here\b|[Ii]'?m [A-Z]|[Ii] am [A-Z]|[Mm]y name|(?:[Ii]t'?s|[Nn]ame'?s) [A-Z]|[Mm]yself [A-Z])|"
-    r"^[a-z]\w+ here[,.] |\b\d\d ?(?:y/?o|yo|yr|years? old)\b|\b\d\d ?[fFmM]\b|^[A-Z]\w+ [A-Z]\w+\.$|^[A-Z]\w+ [A-Z]\w+[.,] \d\d\b|^[A-Z][\w ]+, \d\d\b|"
+    r"^[a-z]\w+ here[,.] |\b\d\d ?(?:y/?o|yo|yr|years? old)\b|\b\d\d ?[fFmM]\b|^[A-Z]\w+ [A-Z]\w+\.$|\b\d'\d|\b\d+ ?(?:lbs?|kg|cm)\b|^[A-Z]\w+ [A-Z]\w+[.,] \d\d\b|^[A-Z][\w ]+, \d\d\b|"
     r"\b(?:[Ii] (?:work as|teach|live in|own|run)|[Ii]'?m an? [a-z]+ (?:in|at|from|for|and|with)) |\b[Bb]orn \d|^(?:[Rr]etired|[Ss]taff|[Ss]enior|[Jj]unior|P[Hh]D|[Ss]ingle) |\bwanted background"
 )
 """Tells who speaks. Capitals count."""
 TASKS_FOLLOW = r"\bthings? (?:to (?:be done|do)|i (?:have|need) to do)\b|\bto-?do\b|\bon my list\b|\bi will forget\b|\bhold me to\b|\bdon'?t let me forget\b"
 """After it orders are the speaker's own tasks."""
+MAY_DO = (
+    r"\b(?:i|we)(?: (?:might|may|could|will probably)|'ll probably|(?:'m| am|'re| are) thinking (?:of|about)) (?:move|moving|quit|quitting|drop|dropping|leave|leaving|buy|buying|sell|"
+    r"selling|take|taking|start|starting|change|changing|switch|switching|apply|retire|study|marry|adopt|adopting|an?)\b"
+)
+"""A plan that is not sure. It is kept with its doubt."""
 NAMES_SOMEBODY = (
     r"\b(?:my|our) [a-z]+|\b(?:mum|mom|dad|wife|husband|sister|brother|son|daughter|boss|doctor|landlord|neighbou?r)\b|^[A-Z][a-z]+(?:'s)? [a-z]+"
 )
@@ -364,6 +366,7 @@ ECHO = (
     r"(?!\S*\d))|\b(?:you (?:said|told|mentioned|asked)|as (?:you|I) (?:said|mentioned)|based on what|what I "
     r"(?:remember|know|have)|I (?:remember|recall|have noted)|from (?:our|what|my) |according to)\b"
 )
+ASKS_TO = r"^(?:(?:love|ok|thanks)[^.!?]*[.,] )?(?:can|could|would|will) (?:you|u) (?:please )?"
 ASKS_USER = r"\b(?:you|your)\b.*\?[\"'”’)]*$"
 ENGLISH = (
     r"\b(?:the|i|i'm|i've|my|is|are|to|and|we|we're|you|it|it's|for|with|that|this|not|have|has|"

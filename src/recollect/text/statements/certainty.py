@@ -13,10 +13,10 @@ _ASKS = (
     r"can|could|would|should|shall|will|may|might|have|has|had|any)"
 )
 ASKED = re.compile(
-    rf"\?[\"'”’)\]*\s]*(?:[^\w\s]|x+)*$|{_LEAD}{_ASKS} (?:i|you|we|they|he|she|it|the|a|an|there|this|that|these|those|my|your|our|"
+    rf"\?[\"'”’)\]*\s]*(?:[^\w\s]|x+)*$|{_LEAD}(?!when(?:ever)? (?:i|we|you) ){_ASKS} (?:i|you|we|they|he|she|it|the|a|an|there|this|that|these|those|my|your|our|"
     r"is|are|was|were|do|does|did|can|could|would|should|to|about|many|much|long|often|far|old|else|some|idea|thoughts|chance|"
     rf"one|ones|of|does|tips?|ideas|advice|anyone|good|best|kind|sort|\w+(?:'s|s)? (?:do|does|did|is|are|was|were|can|could|should|would|"
-    rf"to|came|come)|dogs|cats|people)\b|{_LEAD}(?:whats|hows|wheres|whos|whens)\b|{_LEAD}anyone know",
+    rf"to|came|come)|dogs|cats|people)\b|{_LEAD}(?:whats|hows|wheres|whos|whens)\b|{_LEAD}anyone know|{_LEAD}remind me (?:what|how|who|why|where|when|which|if)\b",
     re.I,
 )
 _SUPPOSED = re.compile(
@@ -70,10 +70,11 @@ _SECRET = re.compile(
 _INSIDE = (
     re.compile(
         r"^(?:(?:so|and|but|ok(?:ay)?|hey|hi|well|oh|also),? )*(?:since|as|because|given that|considering(?: that)?|seeing(?: as| that)?|now that|"
-        r"being that|while|with|for|as someone with|as an?)\b,? (?P<told>.+?),? (?=(?:can|could|what|which|how|where|when|who|is|are|do|does|should|would|will|any)\b)",
+        r"being that|while|with|for|as someone with|as an?)\b,? (?!i (?:said|mentioned|told)\b)(?P<told>.+?),? (?=(?:can|could|what|which|how|where|when|who|is|are|do|does|should|would|will|any)\b(?!'))",
         re.I,
     ),
 )
+_TAIL = re.compile(r",? (?:so|and|but|then)$", re.I)
 _BEFORE_QUESTION = re.compile(
     rf"[,;:–—-]+ (?:(?:so|and|but|also|then|any|now) )*(?={_ASKS}\b(?! (?:my|our|in|on|at|for|from|with|the kids)\b) )|[,;–—-]+ (?=(?:any|thoughts|tips|ideas|advice|suggestions|right|ok)\b)|"
     rf" (?:so|and|but) (?={_ASKS}\b (?:i|you|we|it|the|is|are|do|does|should|can|about|would)\b)",
@@ -106,7 +107,7 @@ def told_in_question(sentence: str) -> list[str]:
         if (inside := form.match(sentence)) and len(inside["told"].split()) > 1:
             return [sentence[: inside.end("told")].strip(" ,")]
     parts = _BEFORE_QUESTION.split(sentence)
-    return [part.strip(" ,;:–—-") for part in parts if part.strip() and not ASKED.search(part)] if len(parts) > 1 else []
+    return [_TAIL.sub("", part.strip(" ,;:–—-")) for part in parts if part.strip() and not ASKED.search(part)] if len(parts) > 1 else []
 
 
 _CLAUSE = re.compile(r"\s*[;–—]\s*|,? (?:and|anyway|but) (?=since|it|i\b|my|we\b|anyway)")
