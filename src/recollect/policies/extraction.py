@@ -29,11 +29,13 @@ from recollect.policies.phrases import (
     IDLE,
     INSTRUCTS,
     INTRODUCES,
+    LASTS,
     MAY_DO,
     NAME,
     NAMED_INSIDE,
     NAMES_SOMEBODY,
     OF_SOMEBODY,
+    ONLY_LIKENED,
     OVERRULES,
     PASSING,
     PREFERENCE,
@@ -151,7 +153,7 @@ def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
         text = _rest(text)
     if text.strip() and not _has(ENGLISH, text) and not any(part.item for part in parts(text)):
         for piece in (piece for sentence in sentences(text) if not sentence.code for piece in _pieces(sentence.text.strip())):
-            if not piece.endswith(":") and (judged := _foreign(piece)):
+            if not piece.endswith(":") and "“…”" not in piece and (judged := _foreign(piece)):
                 yield _made(piece, judged[0], "user", judged[1], at)
     else:
         for part in parts(text):
@@ -281,7 +283,7 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         and (not sentence.endswith("?") or _has(r"\bi (?:am|have)\b|\bi'm\b", sentence))
     ):
         return "fact", "matters whatever is around it"
-    if _has(ASKS_TO, sentence) and _has(INSTRUCTS, sentence) and (wish := judge(_find(ASKS_TO).sub("", sentence).rstrip("?"), role)):
+    if _has(ASKS_TO, sentence) and _has(INSTRUCTS, sentence) and not _has(r"\bremember\b", sentence) and (wish := judge(_find(ASKS_TO).sub("", sentence).rstrip("?"), role)):
         return wish
     if small_talk(sentence) or sure == "asked" or len(sentence.split()) < 2:
         return None
@@ -299,7 +301,7 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
             return "fact", "a correction"
         rest = _find(GOES_ON).split(sentence, maxsplit=1)
         return judge(rest[1], role) if len(rest) > 1 and len(rest[1].split()) > 4 else None
-    judged = _kind(sentence) or _definite(sentence)
+    judged = _kind(sentence) or (("preference", "a lasting wish") if _has(REQUEST, sentence) and _has(LASTS, sentence) else _definite(sentence))
     if judged and _for_now(judged, sentence):
         return None
     passing = _has(PASSING, sentence) or (_has(TODAY, sentence) and not _has(FACT["a change"], sentence))
@@ -328,6 +330,10 @@ def _for_now(judged: tuple[Kind, str], sentence: str) -> bool:
     """Whether it is a wish for this time, or too short to say what it is about."""
     if _has(THIS_TIME, sentence) and (judged[0] == "preference" or not _has(r"\b(?:i|me|we|my|our)\b", sentence)):
         return not _has(r"\b(?:always|never|from now on)\b", sentence)
+    if judged[1] == "likes or dislikes" and _has(ONLY_LIKENED, sentence):
+        return True
+    if judged[1] == "how a thing is" and not (_has(r"\d|^(?:and |so |but )?(?:our|his|her|their)\b|\b(?:we|our|my)\b", sentence) or _find(NAMED_INSIDE, any_case=False).search(sentence)):
+        return not _has(r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|noon|midnight|\w+day)s?\b|\b(?:under|behind|by the|next to|from|still|no longer|closes?|opens?|has no)\b", sentence)
     return len(sentence.split()) < 4 and judged[1] in ("how a thing is", "failed", "of somebody", "names something")
 
 
@@ -358,7 +364,7 @@ def introduction(spoken: Sequence[str]) -> bool:
 def _definite(sentence: str) -> tuple[Kind, str] | None:
     """A statement that names something: a number, or a name inside the sentence."""
     named = _find(NAMED_INSIDE, any_case=False).search(sentence) or any(letter.isdigit() for letter in sentence)
-    return ("fact", "names something") if named and len(sentence.split()) > 3 and _has(VERB, sentence) else None
+    return ("fact", "names something") if named and len(sentence.split()) > 4 and _has(VERB, sentence) else None
 
 
 def _kind(sentence: str) -> tuple[Kind, str] | None:

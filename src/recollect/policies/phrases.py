@@ -40,10 +40,11 @@ REQUEST = (
     r"guess|imagine|assume|consider|say|repeat|wait|hold|do|provide|include|keep it|be|use it|come|get|turn|"
     r"move on|brainstorm|outline|name|sort|rank|answer|ask)\b"
 )
-INSTRUCTS = (
-    r"\b(?:always|never|from now on|in future|in the future|every time|whenever|going forward|by default|remember|"
-    r"for me|any ?more|from here on|in general|that'?s how|when (?:i|you|we) (?!get\b|got\b|was\b|am\b|can\b)|if i ever|i prefer|not any|ever again|every answer)\b"
+LASTS = (
+    r"\b(?:always|never|from now on|in future|in the future|every time|whenever|going forward|by default|any ?more|from here on|in general|that'?s how|"
+    r"when (?:i|you|we) (?!get\b|got\b|was\b|am\b|can\b)|if i ever|ever again|every answer|every \w+ you)\b"
 )
+INSTRUCTS = rf"{LASTS}|\b(?:remember|for me|i prefer|not any)\b"
 """Makes a wish that lasts out of a request."""
 REMEMBER = (
     r"^(?:(?:and|so|ok(?:ay)?|hey|also|oh)[,!]? )*(?:please |just |can you |could you |i want you to |"
@@ -82,13 +83,13 @@ PREFERENCE = {
         rf"\b(?:{WHO}|i|who) {ADVERB}(?:prefers?|likes?|loves?|enjoys?|hates?|dislikes?|adores?|favou?rs?|"
         rf"detests?|can'?t stand|cannot stand|don'?t (?:really |much )?(?:like|enjoy|care for|want|eat|drink|do)|"
         rf"doesn'?t (?:like|enjoy|care for|want|eat|drink)|do not (?:like|enjoy|want|eat|drink)|does not (?:like|"
-        rf"enjoy|want|eat|drink)|avoids?|would rather|['’]d rather|(?:am|is|are|'m|'re|'s) (?:a (?:big |"
+        rf"enjoy|want|eat|drink)|avoids?|would (?:much )?rather|['’]d (?:much )?rather|(?:am|is|are|'m|'re|'s) (?:a (?:big |"
         rf"huge )?fan of|not a fan of|(?:really |very )?(?:fond of|into|keen on|partial to)))\b"
     ),
-    "likes or dislikes, said shortly": (
+    "likes or dislikes said shortly": (
         r"^(?:(?:and|but|so|also|oh|btw|honestly),? )*(?:love|hate|loathe|prefer|adore|can'?t (?:stand|bear)|cannot (?:stand|bear)|not a fan of|"
-        r"big fan of|don'?t like|not keen on|not into|allergic to)\b(?! (?:it|that|this|you|the last|how)\b)|\b(?:i'?d say )?[a-z]+ over [a-z]+\b(?! (?:there|here|to|at|a|the|again)\b)"
-        r"(?<!\bwent over)(?<!\bcame over)|^my taste\b|\b(?:bores?|annoys?|irritates?|disgusts?) me\b|"
+        r"big fan of|don'?t like|not keen on|not into|allergic to)\b(?! (?:it|that|this|you|the \w+[.!]*$|the last|how)\b)|\b(?:i'?d say )?(?!all\b|went\b|came\b|get\b|it\b|is\b)[a-z]+ over (?!there\b|here\b|easter\b|it\b)[a-z]+(?=$|[,.;!]| (?:every|any|but|honestly|always)\b)|"
+        r"^my taste\b|\b(?:bores?|annoys?|irritates?|disgusts?) me\b|"
         r"^(?:and |so |but )?no [\w -]{2,40} (?:for me|ever|please|pls)\b|\bi (?:do not|don'?t) (?:much )?care for\b|\bi think in [a-z]+"
     ),
     "a favourite": r"\bfavou?rites?\b",
@@ -126,8 +127,8 @@ DECISION = {
     "a rule": (
         r"\bin (?:our|this|the) (?:\w+ )?(?:codebase|repo|repository|project|team|company|clinic|kitchen|office|module|backend|frontend|monorepo|house|shop|school|lab)\b"
         r"(?=.*\b(?:never|always|only|must|no|not|nobody|every|all|needs?|gets?|use|uses|go|goes)\b)|\b(?:house|team) (?:rule|law|policy)\b|\bcompany[- ]wide\b|"
-        r"\bis (?:banned|forbidden|mandatory|not allowed)\b|\b(?:has|have) a (?:policy|rule)\b|^(?:all|every|new|no) [a-z][\w -]{2,30} (?:in|go|goes|gets?|use|uses|"
-        r"logs?|must|with|never|always|on) |\bnever on a?\b|\bgets you (?:shot|fired)\b|\bmax(?:imum)? \d+ (?:chars|characters|words|lines|days|people)\b|"
+        r"\bis (?:banned|forbidden|mandatory|not allowed)\b|\b(?:has|have) a (?:policy|rule)\b|^(?:(?:all|every|no) [a-z][\w -]{2,30} (?:in|with|on)|(?:all|every|new|no) [a-z][\w -]{2,30} (?:go|goes|gets?|use|uses|"
+        r"logs?|must|never|always)) |\bnever on a?\b|\bgets you (?:shot|fired)\b|\bmax(?:imum)? \d+ (?:chars|characters|words|lines|days|people)\b|"
         r"\b(?:keys|logs|files|tests|secrets|configs?|code|docs|deploys?|services|branches|commits) (?:go|goes|live|lives|sit|sits|logs?|happen|leave|leaves|never|always) |"
         r"^no (?:meetings|merges|deploys|calls|shoes|phones|pets|smoking) \w+"
     ),
@@ -240,9 +241,9 @@ FACT = {
     ),
     "what one cannot or will not": (
         r"\b(?:i|we) (?:really |just |also |simply )?(?:can'?t|cannot|can not|never|don'?t|do not|no longer|am not|'m not|won'?t) (?:ever |really |even |usually )?(?!know\b|think\b|see\b|believe\b|"
-        r"mind\b|wait\b|remember\b|understand\b|get\b|find\b|wanna\b|want to\b|sure\b|care\b|feel\b|mean\b|say\b|tell\b|have time\b|thought\b|propose\b|complain\b|wish\b|stop\b|decide\b|save\b|keep\b|help\b)[a-z]{2,}"
+        r"mind\b|wait\b|remember\b|understand\b|get\b|find\b|wanna\b|want to\b|sure\b|care\b|feel\b|mean\b|say\b|tell\b|have time\b|thought\b|propose\b|complain\b|wish\b|stop\b|decide\b|agree\b|save\b|keep\b|help\b)[a-z]{2,}"
     ),
-    "what does one good or harm": r"\b[a-z]+ (?:makes?|gives?|nearly killed|almost killed|made|gave) me\b(?! (?:laugh|smile|think|wonder|happy|sad|cry|feel|a (?:sec|minute|moment)|the)\b)",
+    "what does one good or harm": r"\b(?!(?:it|that|this|which|he|she|they|you|who)\b)[a-z]+ (?:makes?|gives?|nearly killed|almost killed|made|gave) me\b(?! (?:laugh|smile|think|wonder|happy|sad|cry|feel|a (?:sec|minute|moment)|the)\b)",
     "a relation told shortly": (
         r"^(?:(?:and|but|so|oh|btw),? )*(?:wife|husband|mum|mom|dad|mother|father|son|daughter|sister|brother|grandma|grandpa|gran|nan|partner|girlfriend|boyfriend|boss|landlord|accountant|"
         r"eldest|youngest|(?:the )?(?:kids|twins|baby|wife|dog|cat))(?:'s)? (?:is|are|was|an?|has|had|got|lives?|works?|drives?|turns?|turned|does|moved|comes?|starts?|started|goes|teaches|hates|loves|likes)\b"
@@ -254,7 +255,7 @@ FACT = {
     ),
     "a correction": (
         r"^(?:actually|sorry|correction|wait|no|oops|i meant|i misspoke|small correction)[,:]? (?!(?:thanks|thank|"
-        r"worries|problem|never|that's all|nothing|not (?:that|this|the|yet|really|now)|(?:not )?that one)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
+        r"worries|problem|never|that's all|nothing|not (?:that|this|the|yet|really|now)|(?:not )?that one|the other)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
         r"make (?:it|that)|not )"
     ),
     "who belongs to whom": (
@@ -288,8 +289,8 @@ VERB = (
 PASSING = (
     r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?:'ve| have)? (?:just |only |also )?(?:had|ate|eat|"
     r"went|saw|tried|was (?:looking|reading|trying|talking|about)|were (?:looking|talking|trying)|read|watched|"
-    r"got|took|slept|woke|left|started|finished|made|ran) (?!.*\b(?:job|married|divorced|degree|licen[cs]e|house|"
-    r"flat|apartment|car|dog|cat|baby|promot\w+|diagnos\w+|surgery|operation|company|hired|fired|accepted|visa|"
+    r"got|took|slept|woke|left|started|finished|made|ran) (?!.*\b(?:job|married|divorced|degree|licen[cs]e|houses?|"
+    r"flat|apartment|cars?|dogs?|cats?|kids|baby|promot\w+|diagnos\w+|replaced|removed|knee|hip|surgery|operation|company|hired|fired|accepted|visa|"
     r"passport|marathon|school|university|business|smoking|drinking|therapy|treatment|medication|allerg\w+|since|"
     r"years?|months?|every|from .* to)\b)"
 )
@@ -297,12 +298,13 @@ TODAY = r"\b(?:today|tonight|this morning|right now|at the moment|just now|a min
 
 PROMISE = (
     r"\b(?:I(?:'ll| will| can| could)|I(?:'m| am) going to|let me|I'd) (?!be able)[a-z]+|\b(?:will do|noted|got it|understood|on (?:the|your) list|"
-    r"I'(?:ve|ll) (?:noted|kept|remembered|updated|added|taken|written|left|put|recorded|saved)|taken (?:off|care))\b"
+    r"I'(?:ve|ll) (?:noted|kept|remembered|updated|taken|written|left|recorded|saved)|taken (?:off|care))\b"
 )
 """What the assistant means to do is its own, and what it wrote down was the user's."""
 FLEETING = (
-    r"^(?:(?:and|so|but|ok|well|oh|ugh|sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|knackered|exhausted|"
-    r"confused|lost|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|leave|eat|sleep|head|hop|board|get)|hang on|hold on|"
+    r"\b(?:need|must|have|got) to (?:know|say|vent|ask you|laugh|admit|confess|go (?:now|and)|run)\b|\bi (?:should|shall) (?:say|like|think|allow|see)\b|\bi need (?:somebody|someone)\b|"
+    r"^.{0,30}\bi love (?:it|you|that|this)\b|^(?:and |so |but )?that'?ll\b|^(?:(?:and|so|but|ok|well|oh|ugh|sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|knackered|exhausted|"
+    r"confused|lost|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|leave|eat|sleep|head|hop|board|get|make|have|start)|hang on|hold on|"
     r"one (?:sec|moment|minute)|on (?:the|my) (?:bus|train|tram|way|phone|sofa|couch)|back in|heading (?:out|off|home|to bed)|sneezed)\b|"
     r"^(?:and |so |but )?you(?:'d)? (?:said|told|promised|mentioned|asked)\b|^(?:and |so |but |ugh,? )?my (?:brain|head|fingers|face|eyes|feet|phone|battery|tea|coffee|jaw|bum)(?:'s)? (?:is|are|was|were|hurts?|'s|at|feels?)\b|"
     r"\bphone'?s at \d|\b(?:going to|gonna|started to) (?:snow|rain|pour)|\b(?:it'?s|it is) (?:\w+ )?(?:snowing|raining|pouring|freezing|chucking|hailing)|^(?:it |snow |rain |sun )(?:up to|clicks)|\bi have seen things|"
@@ -327,6 +329,10 @@ MAY_DO = (
     r"selling|take|taking|start|starting|change|changing|switch|switching|apply|retire|study|marry|adopt|adopting|an?)\b"
 )
 """A plan that is not sure. It is kept with its doubt."""
+ONLY_LIKENED = (
+    r"\b(?:felt|feels?|sounds?|looks?|smells?|seems?|was|is|are|acts?|slept|of it|it|that|this|him|them|me|stuff|\w+ing|porridge|[^\w\s,.]) (?:\w+ )?like (?:a|an|the|that|i'?m|it|you|he|she|i|\w+ing)\b"
+)
+"""Compares, and likes nothing."""
 NAMES_SOMEBODY = (
     r"\b(?:my|our) [a-z]+|\b(?:mum|mom|dad|wife|husband|sister|brother|son|daughter|boss|doctor|landlord|neighbou?r)\b|^[A-Z][a-z]+(?:'s)? [a-z]+"
 )

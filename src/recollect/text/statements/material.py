@@ -191,7 +191,7 @@ def _quoted_paragraphs(text: str) -> Iterator[Span]:
 def _quotes(text: str) -> Iterator[Span]:
     """Quotations inside sentences. Short ones are names and words, and stay."""
     for quote in _QUOTE.finditer(text):
-        if len(quote.group().split()) > 3 and not _NAMED_SO.search(text, max(0, quote.start() - 60), quote.start()):
+        if len(quote.group().split()) > 4 and not _NAMED_SO.search(text, max(0, quote.start() - 60), quote.start()):
             yield Span(quote.start(), quote.end(), "a quotation", "“…”")
 
 
