@@ -44,7 +44,7 @@ LASTS = (
     r"\b(?:always|never|from now on|in future|in the future|every time|whenever|going forward|by default|any ?more|from here on|in general|that'?s how|"
     r"when (?:i|you|we) (?!get\b|got\b|was\b|am\b|can\b)|if i ever|ever again|every answer|every \w+ you)\b"
 )
-INSTRUCTS = rf"{LASTS}|\b(?:remember|for me|i prefer|not any)\b"
+INSTRUCTS = rf"(?:{LASTS}|\b(?:remember|for me|i prefer|not any)\b)"
 """Makes a wish that lasts out of a request."""
 REMEMBER = (
     r"^(?:(?:and|so|ok(?:ay)?|hey|also|oh)[,!]? )*(?:please |just |can you |could you |i want you to |"
@@ -306,7 +306,7 @@ FLEETING = (
     r"^.{0,30}\bi love (?:it|you|that|this)\b|^(?:and |so |but )?that'?ll\b|^(?:(?:and|so|but|ok|well|oh|ugh|sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|knackered|exhausted|"
     r"confused|lost|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|leave|eat|sleep|head|hop|board|get|make|have|start)|hang on|hold on|"
     r"one (?:sec|moment|minute)|on (?:the|my) (?:bus|train|tram|way|phone|sofa|couch)|back in|heading (?:out|off|home|to bed)|sneezed)\b|"
-    r"^(?:and |so |but )?you(?:'d)? (?:said|told|promised|mentioned|asked)\b|^(?:and |so |but |ugh,? )?my (?:brain|head|fingers|face|eyes|feet|phone|battery|tea|coffee|jaw|bum)(?:'s)? (?:is|are|was|were|hurts?|'s|at|feels?)\b|"
+    r"^(?:and |so |but )?you(?:'d)? (?:said|told|promised|mentioned|asked|swapped|forgot|left|misread|got|missed|changed|dropped|ignored|wrote|stored)\b|^(?:that|this)(?:'s| is) (?:wrong|incorrect|off|not (?:right|it))\b|^(?:and |so |but |ugh,? )?my (?:brain|head|fingers|face|eyes|feet|phone|battery|tea|coffee|jaw|bum)(?:'s)? (?:is|are|was|were|hurts?|'s|at|feels?)\b|"
     r"\bphone'?s at \d|\b(?:going to|gonna|started to) (?:snow|rain|pour)|\b(?:it'?s|it is) (?:\w+ )?(?:snowing|raining|pouring|freezing|chucking|hailing)|^(?:it |snow |rain |sun )(?:up to|clicks)|\bi have seen things|"
     r"\bi'?m a clown|^i can sleep|^.{0,20}\b(?:lol|haha|lmao)$|^(?:this|that) i (?:like|love)\b|^there (?:is|'s) more\b|^(?:test )+|\bfair enough\b|\bwrong window\b|"
     r"\b(?:wish me luck|don'?t mind me|bear with me|you absolute|swear to god|made me laugh|no idea why)\b"
@@ -382,7 +382,8 @@ ENGLISH = (
     r"there|their|again|morning|back|need|want|still|soon|too|very|ok|okay|of|were|been|had|did|does|who|when|where|"
     r"called|now|new|likes?|loves?|lives|works|which|way|fair|enough|wrong|draw|set|thought|him|them|would|could|should|some|any|more|first|"
     r"before|after|because|really|something|anything|nothing|never|always|only|than|then|today|tomorrow|yesterday|week|weeks|month|months|year|years|night|kids|wife|husband|"
-    r"mum|mom|dad|into|until|without|over|under|don'?t|dont|im|ive|cant|allergic|divorced|married|retired|born|moved|living|working|no way|that's|thats|test|it|sorry)\b"
+    r"mum|mom|dad|into|until|without|over|under|don'?t|dont|im|ive|cant|allergic|divorced|married|retired|born|moved|living|working|no way|that's|thats|test|it|sorry|"
+    r"pls|plz|between|instead|points|give|tell|show|write|use|make|add|create|explain|quiz|prove|reverse|recover|delete|deleted|resume|notes|joke|call|calls|me a|discuss|short|two|three)\b"
 )
 """Words that other languages have not: "in", "was" and "will" are German too."""
 ASSENT = (

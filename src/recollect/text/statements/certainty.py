@@ -16,7 +16,7 @@ ASKED = re.compile(
     rf"\?[\"'”’)\]*\s]*(?:[^\w\s]|x+)*$|{_LEAD}(?!when(?:ever)? (?:i|we|you) ){_ASKS} (?:i|you|we|they|he|she|it|the|a|an|there|this|that|these|those|my|your|our|"
     r"is|are|was|were|do|does|did|can|could|would|should|to|about|many|much|long|often|far|old|else|some|idea|thoughts|chance|"
     rf"one|ones|of|does|tips?|ideas|advice|anyone|good|best|kind|sort|\w+(?:'s|s)? (?:do|does|did|is|are|was|were|can|could|should|would|"
-    rf"to|came|come)|dogs|cats|people)\b|{_LEAD}(?:whats|hows|wheres|whos|whens)\b|{_LEAD}anyone know|{_LEAD}remind me (?:what|how|who|why|where|when|which|if)\b",
+    rf"to|came|come)|dogs|cats|people)\b|{_LEAD}(?:whats|hows|wheres|whos|whens)\b|{_LEAD}(?:which|how come|what's|is|are|does) \w|{_LEAD}anyone know|{_LEAD}remind me (?:what|how|who|why|where|when|which|if)\b",
     re.I,
 )
 _SUPPOSED = re.compile(
@@ -48,7 +48,9 @@ ABOUT_MEMORY = re.compile(
     r"\b(?:don'?t|do not|never|not to|no need to) (?:\w+ )?(?:remember|save|keep|store|note|log|record|memori[sz]e|retain|hold on to|write down)\b"
     r"(?= (?:this|that|it|any|anything|nothing|a thing|the|what|my|of)\b)|\b(?:forget|forgot) (?:about )?(?:that|what) i (?:said|told)|"
     r"\boff the record\b|\bnot for the record\b|\b(?:i don'?t want (?:it|this|that) (?:popping|coming|showing|floating|turning)|"
-    r"stop (?:bringing|mentioning|reminding))\b|\bplease (?:forget|lose|erase)\b|\b(?:lose|drop|delete|forget) (?:it|that),? please\b|"
+    r"stop (?:bringing|mentioning|reminding))\b|\bplease (?:forget|lose|erase)\b|\bun-?know\b|\b(?:drop|forget) it\b|\btake (?:that|this|it) off\b|\bwipe everything\b|"
+    r"\b(?:don'?t|do not|no longer) want you (?:to )?(?:know|have|keep|store|hold|remember|hang)|\bhold on to my\b|\b(?:never should have|should(?:n'?t| not| never) have) (?:told|said)\b|"
+    r"\bstop (?:remembering|saving|storing|recording|taking notes)\b|\b(?:resume|restart|start) (?:note|remembering|saving|recording)|\bremember (?:stuff|things) (?:as before|again|between)|\b(?:don'?t|do not) take notes\b|\b(?:lose|drop|delete|forget) (?:it|that),? please\b|"
     r"^(?:no,? )?that(?:'s| is) (?:wrong|incorrect|not (?:right|true|correct|what i (?:said|meant)))[.!]*$|\bpretend (?:you never|i never|that never)",
     re.I,
 )
