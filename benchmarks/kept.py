@@ -51,7 +51,10 @@ def contains(text: str, word: str) -> bool:
     if word.isdigit():
         return re.search(rf"(?<!\d){word}(?!\d)", text) is not None
     if word.isalpha() and len(word) <= 3:
-        return re.search(rf"(?<![^\W\d_]){re.escape(word)}" + ("" if len(word) == 3 else r"(?![^\W\d_])"), text) is not None
+        return (
+            re.search(rf"(?<![^\W\d_]){re.escape(word)}" + ("" if len(word) == 3 else r"(?![^\W\d_])"), text)
+            is not None
+        )
     return word in text
 
 

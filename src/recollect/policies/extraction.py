@@ -19,6 +19,7 @@ from recollect.policies.phrases import (
     ASKS_TO,
     ASKS_USER,
     ASSENT,
+    CLAUSES,
     DECISION,
     ECHO,
     ENGLISH,
@@ -88,6 +89,10 @@ _LONGEST = 600
 """Characters of a sentence. What is longer is a document, and no statement."""
 _LONGEST_ANSWER, _LONGEST_BEGUN = 6, 12
 """Words of an answer that is all of a turn, and of one that begins it or names more."""
+_RAMBLES = 240
+"""Characters from which on a sentence is cut to what it tells."""
+_MANY = 5
+"""So many clauses one after the other are a ramble, each of which is read by itself."""
 _REPEATED = 0.8
 """Of the words of what the assistant says so many are the user's own, if it only repeats them."""
 
@@ -107,10 +112,10 @@ def _named(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace(NAME, f"(?-i:{NAME})"), re.IGNORECASE)
 
 
-def extract(turns: Sequence[Said]) -> list[Extracted]:
-    """What is worth keeping, in order; each text once."""
+def extract(turns: Sequence[Said], earlier: Sequence[Said] = ()) -> list[Extracted]:
+    """What is worth keeping, in order; each text once. `earlier` turns tell whether somebody plays a part by now."""
     facts: dict[str, Extracted] = {}
-    scene, silent = Scene(), False
+    scene, silent = _standing(earlier)
     for at, turn in enumerate(turns):
         before = turns[at - 1] if at else None
         if turn.role == "assistant":
@@ -124,6 +129,15 @@ def extract(turns: Sequence[Said]) -> list[Extracted]:
         for fact in found:
             facts.setdefault(fact.text, fact)
     return list(facts.values())
+
+
+def _standing(turns: Sequence[Said]) -> tuple[Scene, bool]:
+    scene, silent = Scene(), False
+    for at, turn in enumerate(turns):
+        if turn.role == "user":
+            reading = read_turn(turn.text, turns[at - 1] if at else None, scene)
+            scene, silent = reading.scene, silent or reading.silences
+    return scene, silent
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -152,7 +166,9 @@ def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
         yield _made(answer, "fact", "user", "an answer to what was asked", at)
         text = _rest(text)
     if text.strip() and not _has(ENGLISH, text) and not any(part.item for part in parts(text)):
-        for piece in (piece for sentence in sentences(text) if not sentence.code for piece in _pieces(sentence.text.strip())):
+        for piece in (
+            piece for sentence in sentences(text) if not sentence.code for piece in _pieces(sentence.text.strip())
+        ):
             if not piece.endswith(":") and "“…”" not in piece and (judged := _foreign(piece)):
                 yield _made(piece, judged[0], "user", judged[1], at)
     else:
@@ -172,13 +188,37 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
         if sentence.endswith(":"):
             continue
         for piece in _pieces(sentence):
-            for told in stated(piece):
+            for told in (told for part in stated(piece) for told in _facts_of(part)):
                 judged = judge(told, "user") or (_of_introduction(told) if introduces else None)
                 if judged is None and tasks and _has(REQUEST, told) and certainty(told) == "stated":
                     judged = "task", "a task among others"
                 if judged is not None:
                     yield _made(_with_name(told, earlier), judged[0], "user", judged[1], at)
         earlier.append(sentence)
+
+
+def _facts_of(sentence: str) -> list[str]:
+    """A sentence, or of one that rambles each clause by itself."""
+    if len(sentence) <= _RAMBLES:
+        return [sentence]
+    clauses = _find(CLAUSES).split(sentence)
+    return clauses if len(clauses) >= _MANY else [_trimmed(sentence)]
+
+
+def _trimmed(sentence: str) -> str:
+    """Of a long sentence, from the first clause that says something worth keeping to the last."""
+    starts = [
+        0,
+        *(comma.end() for comma in _find(r"[;:—–] |, (?:and |but |so |then |anyway )*").finditer(sentence)),
+        len(sentence),
+    ]
+    clauses = [sentence[start:end].strip(" ,;:—–") for start, end in zip(starts, starts[1:], strict=False)]
+    worth = [
+        at
+        for at, clause in enumerate(clauses)
+        if judge(clause, "user") or _find(NAMED_INSIDE, any_case=False).search(clause) or _has(r"\d", clause)
+    ]
+    return sentence[starts[worth[0]] : starts[worth[-1] + 1]].rstrip(" ,;:—–") if worth else sentence
 
 
 def _of_reply(turn: Said, at: int, turns: Sequence[Said]) -> Iterator[Extracted]:
@@ -202,7 +242,11 @@ def _with_name(sentence: str, earlier: list[str]) -> str:
         if len(before) > _LONGEST // 2:
             break
         context.insert(0, before)
-        if len(before.split()) > 2 and _has(NAMES_SOMEBODY, before) or _find(NAMED_INSIDE, any_case=False).search(before):
+        if (
+            len(before.split()) > 2
+            and _has(NAMES_SOMEBODY, before)
+            or _find(NAMED_INSIDE, any_case=False).search(before)
+        ):
             break
     return " ".join([*context, sentence])
 
@@ -234,7 +278,9 @@ def _answer(text: str, before: Said | None) -> str:
     most = _LONGEST_BEGUN
     if before is None or before.role != "assistant" or not reply or len(reply.split()) > most or reply.endswith("?"):
         return ""
-    if len(reply.split()) > _LONGEST_ANSWER and (_has(r"\b(?:i|you|we|it|that|this)\b", reply) or not _has(r"\b(?:what|where|which|who|how)\b", before.text)):
+    if len(reply.split()) > _LONGEST_ANSWER and (
+        _has(r"\b(?:i|you|we|it|that|this)\b", reply) or not _has(r"\b(?:what|where|which|who|how)\b", before.text)
+    ):
         return ""
     if judge(reply, "user") is not None or small_talk(reply) or _has(ASSENT, reply) or _has(REQUEST, reply):
         return ""
@@ -283,7 +329,12 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         and (not sentence.endswith("?") or _has(r"\bi (?:am|have)\b|\bi'm\b", sentence))
     ):
         return "fact", "matters whatever is around it"
-    if _has(ASKS_TO, sentence) and _has(INSTRUCTS, sentence) and not _has(r"\bremember\b", sentence) and (wish := judge(_find(ASKS_TO).sub("", sentence).rstrip("?"), role)):
+    if (
+        _has(ASKS_TO, sentence)
+        and _has(INSTRUCTS, sentence)
+        and not _has(r"\bremember\b", sentence)
+        and (wish := judge(_find(ASKS_TO).sub("", sentence).rstrip("?"), role))
+    ):
         return wish
     if small_talk(sentence) or sure == "asked" or len(sentence.split()) < 2:
         return None
@@ -301,7 +352,9 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
             return "fact", "a correction"
         rest = _find(GOES_ON).split(sentence, maxsplit=1)
         return judge(rest[1], role) if len(rest) > 1 and len(rest[1].split()) > 4 else None
-    judged = _kind(sentence) or (("preference", "a lasting wish") if _has(REQUEST, sentence) and _has(LASTS, sentence) else _definite(sentence))
+    judged = _kind(sentence) or (
+        ("preference", "a lasting wish") if _has(REQUEST, sentence) and _has(LASTS, sentence) else _definite(sentence)
+    )
     if judged and _for_now(judged, sentence):
         return None
     passing = _has(PASSING, sentence) or (_has(TODAY, sentence) and not _has(FACT["a change"], sentence))
@@ -309,7 +362,8 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
 
 
 _SQUEEZED = re.compile(
-    r"\b(?:(do|does|did|is|are|was|were|ca|wo|have|has|had|would|should|could)nt|(i)(m|ve)|(that|what|he|she|who)s|(we|they|you)(re|ve))\b", re.I
+    r"\b(?:(do|does|did|is|are|was|were|ca|wo|have|has|had|would|should|could)nt|(i)(m|ve)|(that|what|he|she|who)s|(we|they|you)(re|ve))\b",
+    re.I,
 )
 
 
@@ -332,8 +386,14 @@ def _for_now(judged: tuple[Kind, str], sentence: str) -> bool:
         return not _has(r"\b(?:always|never|from now on)\b", sentence)
     if judged[1] == "likes or dislikes" and _has(ONLY_LIKENED, sentence):
         return True
-    if judged[1] == "how a thing is" and not (_has(r"\d|^(?:and |so |but )?(?:our|his|her|their)\b|\b(?:we|our|my)\b", sentence) or _find(NAMED_INSIDE, any_case=False).search(sentence)):
-        return not _has(r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|noon|midnight|\w+day)s?\b|\b(?:under|behind|by the|next to|from|still|no longer|closes?|opens?|has no)\b", sentence)
+    if judged[1] == "how a thing is" and not (
+        _has(r"\d|^(?:and |so |but )?(?:our|his|her|their)\b|\b(?:we|our|my)\b", sentence)
+        or _find(NAMED_INSIDE, any_case=False).search(sentence)
+    ):
+        return not _has(
+            r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|noon|midnight|\w+day)s?\b|\b(?:under|behind|by the|next to|from|still|no longer|closes?|opens?|has no)\b",
+            sentence,
+        )
     return len(sentence.split()) < 4 and judged[1] in ("how a thing is", "failed", "of somebody", "names something")
 
 
@@ -350,9 +410,21 @@ def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
         return None
     # One word is a name, an age or a condition.
     word = _find(r"^(?:hi|hello|hey|good \w+)[,!. ]+").sub("", sentence).strip(" .!")
-    if _has(IDLE, word) or _has(FLEETING, word) or len(word) < 2 or (" " not in word and not (word.isdigit() or word[0].isupper())):
+    if (
+        _has(IDLE, word)
+        or _has(FLEETING, word)
+        or len(word) < 2
+        or (" " not in word and not (word.isdigit() or word[0].isupper()))
+    ):
         return None
-    return None if _has(r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b|^just \w+ing\b|^ok you wanted\b|\ball over the shop\b", word) else ("fact", "an introduction")
+    return (
+        None
+        if _has(
+            r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b|^just \w+ing\b|^ok you wanted\b|\ball over the shop\b",
+            word,
+        )
+        else ("fact", "an introduction")
+    )
 
 
 def introduction(spoken: Sequence[str]) -> bool:

@@ -312,9 +312,7 @@ FLEETING = (
     r"\b(?:wish me luck|don'?t mind me|bear with me|you absolute|swear to god|made me laugh|no idea why)\b"
 )
 """A state of the moment."""
-THIS_TIME = (
-    r"\b(?:this (?:time|one|once|answer|reply|email|mail|caption|snippet|message)|just (?:this )?once|for now|in (?:this|that) (?:snippet|file|text|caption|mail|post|one|paragraph))\b"
-)
+THIS_TIME = r"\b(?:this (?:time|one|once|answer|reply|email|mail|caption|snippet|message)|just (?:this )?once|for now|in (?:this|that) (?:snippet|file|text|caption|mail|post|one|paragraph))\b"
 """Makes a wish for the moment out of a request."""
 INTRODUCES = (
     r"^(?:(?:[Hh]i|[Hh]ello|[Hh]ey|[Oo]k|[Ss]o|[Rr]ight|[Ww]ell|[Bb]asics|[Ii]ntro)[!,.: >-]* )*(?:[A-Z][\w'-]+ here\b|[Ii]'?m [A-Z]|[Ii] am [A-Z]|[Mm]y name|(?:[Ii]t'?s|[Nn]ame'?s) [A-Z]|[Mm]yself [A-Z])|"
@@ -329,16 +327,12 @@ MAY_DO = (
     r"selling|take|taking|start|starting|change|changing|switch|switching|apply|retire|study|marry|adopt|adopting|an?)\b"
 )
 """A plan that is not sure. It is kept with its doubt."""
-ONLY_LIKENED = (
-    r"\b(?:felt|feels?|sounds?|looks?|smells?|seems?|was|is|are|acts?|slept|of it|it|that|this|him|them|me|stuff|\w+ing|porridge|[^\w\s,.]) (?:\w+ )?like (?:a|an|the|that|i'?m|it|you|he|she|i|\w+ing)\b"
-)
+CLAUSES = r",? (?:and|but|so|because|then|anyway)(?: then| anyway| while i waited)* (?=(?:i|i'm|i've|we|my|our|the|he|she|they|it|there|while|also)\b)|; |, (?=(?:i|i'm|we|my) [a-z]+)"
+"""Where one clause ends and the next begins."""
+ONLY_LIKENED = r"\b(?:felt|feels?|sounds?|looks?|smells?|seems?|was|is|are|acts?|slept|of it|it|that|this|him|them|me|stuff|\w+ing|porridge|[^\w\s,.]) (?:\w+ )?like (?:a|an|the|that|i'?m|it|you|he|she|i|\w+ing)\b"
 """Compares, and likes nothing."""
-NAMES_SOMEBODY = (
-    r"\b(?:my|our) [a-z]+|\b(?:mum|mom|dad|wife|husband|sister|brother|son|daughter|boss|doctor|landlord|neighbou?r)\b|^[A-Z][a-z]+(?:'s)? [a-z]+"
-)
-OF_SOMEBODY = (
-    r"^(?:(?:and|so|but|also|oh|because|then),? )*(?:he|she|they|it|his|her|their|its|he's|she's|they're|it's|hes|shes)\b|^been on it\b|^mine\b"
-)
+NAMES_SOMEBODY = r"\b(?:my|our) [a-z]+|\b(?:mum|mom|dad|wife|husband|sister|brother|son|daughter|boss|doctor|landlord|neighbou?r)\b|^[A-Z][a-z]+(?:'s)? [a-z]+"
+OF_SOMEBODY = r"^(?:(?:and|so|but|also|oh|because|then),? )*(?:he|she|they|it|his|her|their|its|he's|she's|they're|it's|hes|shes)\b|^been on it\b|^mine\b"
 """Begins with somebody or something named before."""
 RESULT = {
     "did it": (

@@ -32,7 +32,7 @@ _SUPPOSED = re.compile(
 """Says how it would be. "If I ever ask you…" is a rule, and no supposition."""
 _HEARSAY = re.compile(
     r"\b(?:the|an?|this|that|some|there's this) (?:ad|article|sign|tiktok|video|lady|guy|blog|post|meme|book|poster|headline|caption|"
-    r"label|movie|film|song|quote|textbook|exercise|character|novel)\b[^.!?]{0,40}\b(?:says?|said|goes|reads?|claims?|states?|wrote|"
+    r"label|movie|film|song|quote|textbook|exercise|character|novel)\b[^.!?,]{0,40}\b(?:says?|said|goes|reads?|claims?|states?|wrote|"
     r"writes)\b|\b(?:somebody|someone|a guy|some guy) on (?:reddit|twitter|x|facebook|the internet|quora|here)\b|“…”|"
     r"\b(?:posted|sent|wrote|pushed|forwarded|shared|writes?) (?:me |us )?this\b|^here(?:'s| is) what\b|\bthis (?:arrives?|arrived|came|landed)\b|"
     r"\b(?:reply|respond) to this\b",
@@ -84,7 +84,9 @@ _BEFORE_QUESTION = re.compile(
 )
 
 
-_APPOINTED = re.compile(r"\b(?:on|at|by) (?:the )?(?:\d|mon|tue|wed|thu|fri|sat|sun)|\b\d{1,2}(?::|st|nd|rd|th)\b", re.I)
+_APPOINTED = re.compile(
+    r"\b(?:on|at|by) (?:the )?(?:\d|mon|tue|wed|thu|fri|sat|sun)|\b\d{1,2}(?::|st|nd|rd|th)\b", re.I
+)
 
 
 def certainty(sentence: str) -> Certainty:
@@ -109,11 +111,17 @@ def told_in_question(sentence: str) -> list[str]:
         if (inside := form.match(sentence)) and len(inside["told"].split()) > 1:
             return [sentence[: inside.end("told")].strip(" ,")]
     parts = _BEFORE_QUESTION.split(sentence)
-    return [_TAIL.sub("", part.strip(" ,;:–—-")) for part in parts if part.strip() and not ASKED.search(part)] if len(parts) > 1 else []
+    return (
+        [_TAIL.sub("", part.strip(" ,;:–—-")) for part in parts if part.strip() and not ASKED.search(part)]
+        if len(parts) > 1
+        else []
+    )
 
 
 _CLAUSE = re.compile(r"\s*[;–—]\s*|,? (?:and|anyway|but) (?=since|it|i\b|my|we\b|anyway)")
-_OF_ONESELF = re.compile(r"\b(?:i|i'm|im|i've|ive|my|mine|me|we|we're|our|us|mum|mom|dad|wife|husband|kids?|son|daughter)\b", re.I)
+_OF_ONESELF = re.compile(
+    r"\b(?:i|i'm|im|i've|ive|my|mine|me|we|we're|our|us|mum|mom|dad|wife|husband|kids?|son|daughter)\b", re.I
+)
 
 
 def stated(sentence: str) -> list[str]:

@@ -38,15 +38,25 @@ _KEYS = re.compile(
     r"married|status|owner|birthplace|hometown|rate|budget|deadline)$",
     re.I,
 )
-_SUBJECTS = re.compile(r"^(?:project|car|bike|client|customer|company|house|trip|event|pet|dog|cat|team|flat|boat|repo)$", re.I)
-_KIN = re.compile(r"^(?:dad|mum|mom|mother|father|sister|brother|wife|husband|partner|son|daughter|me|grandma|grandpa|nan)$", re.I)
-_TRIM = re.compile(r"^(?:(?:so|ok(?:ay)?|hey|hi|hello|right|also|and|well|here(?:'s| is| are)|these are|this is|for context),?!? )+|[\s:!→>(,–—-]+$", re.I)
+_SUBJECTS = re.compile(
+    r"^(?:project|car|bike|client|customer|company|house|trip|event|pet|dog|cat|team|flat|boat|repo)$", re.I
+)
+_KIN = re.compile(
+    r"^(?:dad|mum|mom|mother|father|sister|brother|wife|husband|partner|son|daughter|me|grandma|grandpa|nan)$", re.I
+)
+_TRIM = re.compile(
+    r"^(?:(?:so|ok(?:ay)?|hey|hi|hello|right|also|and|well|here(?:'s| is| are)|these are|this is|for context),?!? )+|[\s:!→>(,–—-]+$",
+    re.I,
+)
 _INLINE = re.compile(
     r"^(?P<head>[^:→>\n.!?]{0,60}\b(?:about me|about myself|me|myself|basics|facts|intro|background|gear|kit|meds|details|context|things|profile)\b"
     r"[^:→>\n.!?]{0,30}?) ?(?::|->|→|–|—) ?(?P<items>[^\n]+)$",
     re.I,
 )
-_ABOUT = re.compile(r"\b(?:about (?:me|myself)|(?:a few|some|\d|three|four|five|six|\w*) ?things|basics|facts|intro|background|profile|context|for the record)\b|^(?:me|myself)$", re.I)
+_ABOUT = re.compile(
+    r"\b(?:about (?:me|myself)|(?:a few|some|\d|three|four|five|six|\w*) ?things|basics|facts|intro|background|profile|context|for the record)\b|^(?:me|myself)$",
+    re.I,
+)
 _ITEMS = re.compile(r"[,;] (?:and |& )?(?![^(]*\))")
 _LONGEST_LINE = 110
 
@@ -88,7 +98,12 @@ def _end_of_list(lines: list[str], at: int, prose: list[str]) -> int:
     """The number of the line after the items that begin here: bulleted, keyed, or short lines under a heading."""
     bulleted = _BULLET.match(lines[at]) is not None
     keyed = not bulleted and _is_keyed(lines[at])
-    headed = bool(prose) and len(prose[-1]) <= 60 and (_THEMES.search(prose[-1]) or _OWN.search(prose[-1])) and not re.search(r"[.?,]\s*$", prose[-1])
+    headed = (
+        bool(prose)
+        and len(prose[-1]) <= 60
+        and (_THEMES.search(prose[-1]) or _OWN.search(prose[-1]))
+        and not re.search(r"[.?,]\s*$", prose[-1])
+    )
     if not (bulleted or keyed or headed):
         return at
     end = at

@@ -66,8 +66,12 @@ _MAIL_HEAD = re.compile(
     r"^(?:from|subject|sent|cc|betreff|von|to): \S.*$|^on .{6,80} wrote:[ \t]*$|^-{2,} ?(?:original|forwarded) message",
     re.I | re.M,
 )
-_OWN_AGAIN = re.compile(r"^[ \t]*(?:→|↑|\^+|⬆|⇧|=>|\(\(|what |is |are |does |do |can |could |how |why |who |should )", re.I)
-_QUOTED_PARAGRAPH = re.compile(r"(?:^|(?<=:\s))[\"“«](?=[^\n]{12,})(?:.(?!\n\n))*?.[\"”»][.!?]?(?=[ \t]*(?:$|\n))", re.S | re.M)
+_OWN_AGAIN = re.compile(
+    r"^[ \t]*(?:→|↑|\^+|⬆|⇧|=>|\(\(|what |is |are |does |do |can |could |how |why |who |should )", re.I
+)
+_QUOTED_PARAGRAPH = re.compile(
+    r"(?:^|(?<=:\s))[\"“«](?=[^\n]{12,})(?:.(?!\n\n))*?.[\"”»][.!?]?(?=[ \t]*(?:$|\n))", re.S | re.M
+)
 _QUOTE = re.compile(r"\"[^\"\n]{8,}\"|“[^”\n]{8,}”|«[^»\n]{8,}»|(?<!\w)'(?=\w)[^'\n]{24,}'(?!\w)")
 _NAMED_SO = re.compile(
     r"\b(?:never|don'?t|do not|always|stop|called|named|titled|motto|slogan|say|use|prefix|format|title)\b[^\"“«]{0,30}$",
@@ -125,9 +129,9 @@ def _mails(text: str) -> Iterator[Span]:
 
 def _letters(text: str) -> Iterator[Span]:
     letter = _LETTER.search(text)
-    if letter is None or (not letter.start() and "\n" not in text.strip() and not text.lstrip().startswith(("\"", "“"))):
+    if letter is None or (not letter.start() and "\n" not in text.strip() and not text.lstrip().startswith(('"', "“"))):
         return
-    if letter.start() == 0 and not letter.group().lstrip("\"“« ").lower().startswith("dear"):
+    if letter.start() == 0 and not letter.group().lstrip('"“« ').lower().startswith("dear"):
         return  # a greeting to the assistant
     yield Span(letter.start(), _end_of_letter(text, letter.end()), "a letter")
 
