@@ -2,11 +2,12 @@
 
     python benchmarks/kept.py FILE.jsonl … [--show]
 
-Each line of a file is a text with labels, `{"text", "class", "keep"}`, or a turn of a conversation, `{"conversation",
-"role", "text", "keep"}`, in order. A label is a list of words, or an object with `words`; alternatives are parted by `|`.
+Each line of a file is a text with labels, `{"text", "class", "keep"}`, or a turn of a conversation,
+`{"conversation", "role", "text", "keep"}`, in order. A label is a list of words, or an object with `words`;
+alternatives are parted by `|`.
 
-A statement is right if it contains all words of a label of its turn. A label is found if a statement of its turn has
-all its words; a statement of several sentences finds one label only. `--show` prints what was wrong and what was missed.
+A statement is right if it contains all words of a label of its turn. A label is found if a statement of its turn
+has all its words; a statement of several sentences finds one label only. `--show` prints what was wrong and what was missed.
 """
 
 from __future__ import annotations

@@ -7,51 +7,28 @@ where it is a statement of the user: better too much than to be deaf.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import Literal
+from itertools import pairwise
 
 import msgspec
 
 from recollect.policies.importance import small_talk
 from recollect.policies.phrases import (
-    ASKS_TO,
     ASKS_USER,
     ASSENT,
     CLAUSES,
-    DECISION,
-    ECHO,
     ENGLISH,
-    FACT,
-    FAILURE,
     FLEETING,
-    GOES_ON,
     IDLE,
-    INSTRUCTS,
     INTRODUCES,
-    LASTS,
-    MAY_DO,
-    NAME,
     NAMED_INSIDE,
     NAMES_SOMEBODY,
     OF_SOMEBODY,
-    ONLY_LIKENED,
-    OVERRULES,
-    PASSING,
-    PREFERENCE,
-    PROMISE,
-    REMEMBER,
     REQUEST,
-    RESULT,
-    TASK,
     TASKS_FOLLOW,
-    THIS_TIME,
-    TODAY,
-    TOLD,
-    VERB,
     VITAL,
 )
+from recollect.policies.sentence_rules import Kind, find, has, judge
 from recollect.text.fence import without
 from recollect.text.sentences import sentences
 from recollect.text.statements.certainty import NOT_KEPT, NOTHING_KEPT, certainty, stated
@@ -60,8 +37,6 @@ from recollect.text.statements.material import own
 from recollect.text.statements.material_lines import Block
 from recollect.text.statements.roleplay import Scene, spoken_by_user
 from recollect.text.words import stems
-
-Kind = Literal["decision", "preference", "fact", "task", "error"]
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -97,21 +72,6 @@ _REPEATED = 0.8
 """Of the words of what the assistant says so many are the user's own, if it only repeats them."""
 
 
-@cache
-def _find(pattern: str, any_case: bool = True, multiline: bool = False) -> re.Pattern[str]:
-    return re.compile(pattern, (re.IGNORECASE if any_case else 0) | (re.MULTILINE if multiline else 0))
-
-
-def _has(pattern: str, text: str) -> bool:
-    return _find(pattern).search(text) is not None
-
-
-@cache
-def _named(pattern: str) -> re.Pattern[str]:
-    """A pattern in which a name begins with a capital, and everything else is as it comes."""
-    return re.compile(pattern.replace(NAME, f"(?-i:{NAME})"), re.IGNORECASE)
-
-
 def extract(turns: Sequence[Said], earlier: Sequence[Said] = ()) -> list[Extracted]:
     """What is worth keeping, in order; each text once. `earlier` turns tell whether somebody plays a part by now."""
     facts: dict[str, Extracted] = {}
@@ -140,6 +100,9 @@ def _standing(turns: Sequence[Said]) -> tuple[Scene, bool]:
     return scene, silent
 
 
+NO_SCENE = Scene()
+
+
 class Reading(msgspec.Struct, frozen=True):
     """A turn of the user: the user's own words, and what was left out of it and why."""
 
@@ -150,7 +113,7 @@ class Reading(msgspec.Struct, frozen=True):
     """Whether nothing of the whole conversation is to be kept."""
 
 
-def read_turn(text: str, before: Said | None = None, scene: Scene = Scene()) -> Reading:
+def read_turn(text: str, before: Said | None = None, scene: Scene = NO_SCENE) -> Reading:
     """What of a turn is the user's own, after `before` and in a role play or none. For `extract` and for diagnoses."""
     text = without(text).replace("’", "'")
     spoken, parts, scene = spoken_by_user(text, before.text if before else "", scene)
@@ -165,7 +128,7 @@ def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
     if answer := _answer(text, before):
         yield _made(answer, "fact", "user", "an answer to what was asked", at)
         text = _rest(text)
-    if text.strip() and not _has(ENGLISH, text) and not any(part.item for part in parts(text)):
+    if text.strip() and not has(ENGLISH, text) and not any(part.item for part in parts(text)):
         for piece in (
             piece for sentence in sentences(text) if not sentence.code for piece in _pieces(sentence.text.strip())
         ):
@@ -183,14 +146,14 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
     earlier: list[str] = []
     spoken = [sentence.text.strip() for sentence in sentences(text) if not sentence.code]
     introduces = introduction(spoken)
-    tasks = any(_has(TASKS_FOLLOW, sentence) for sentence in spoken)
+    tasks = any(has(TASKS_FOLLOW, sentence) for sentence in spoken)
     for sentence in spoken:
         if sentence.endswith(":"):
             continue
         for piece in _pieces(sentence):
             for told in (told for part in stated(piece) for told in _facts_of(part)):
                 judged = judge(told, "user") or (_of_introduction(told) if introduces else None)
-                if judged is None and tasks and _has(REQUEST, told) and certainty(told) == "stated":
+                if judged is None and tasks and has(REQUEST, told) and certainty(told) == "stated":
                     judged = "task", "a task among others"
                 if judged is not None:
                     yield _made(_with_name(told, earlier), judged[0], "user", judged[1], at)
@@ -201,7 +164,7 @@ def _facts_of(sentence: str) -> list[str]:
     """A sentence, or of one that rambles each clause by itself."""
     if len(sentence) <= _RAMBLES:
         return [sentence]
-    clauses = _find(CLAUSES).split(sentence)
+    clauses = find(CLAUSES).split(sentence)
     return clauses if len(clauses) >= _MANY else [_trimmed(sentence)]
 
 
@@ -209,14 +172,14 @@ def _trimmed(sentence: str) -> str:
     """Of a long sentence, from the first clause that says something worth keeping to the last."""
     starts = [
         0,
-        *(comma.end() for comma in _find(r"[;:—–] |, (?:and |but |so |then |anyway )*").finditer(sentence)),
+        *(comma.end() for comma in find(r"[;:—–] |, (?:and |but |so |then |anyway )*").finditer(sentence)),
         len(sentence),
     ]
-    clauses = [sentence[start:end].strip(" ,;:—–") for start, end in zip(starts, starts[1:], strict=False)]
+    clauses = [sentence[start:end].strip(" ,;:—–") for start, end in pairwise(starts)]
     worth = [
         at
         for at, clause in enumerate(clauses)
-        if judge(clause, "user") or _find(NAMED_INSIDE, any_case=False).search(clause) or _has(r"\d", clause)
+        if judge(clause, "user") or find(NAMED_INSIDE, any_case=False).search(clause) or has(r"\d", clause)
     ]
     return sentence[starts[worth[0]] : starts[worth[-1] + 1]].rstrip(" ,;:—–") if worth else sentence
 
@@ -235,17 +198,15 @@ def _of_reply(turn: Said, at: int, turns: Sequence[Said]) -> Iterator[Extracted]
 
 def _with_name(sentence: str, earlier: list[str]) -> str:
     """A sentence about "him" or "it" after those that say who that is: alone it would be about nobody."""
-    if not _has(OF_SOMEBODY, sentence):
+    if not has(OF_SOMEBODY, sentence):
         return sentence
     context: list[str] = []
     for before in reversed(earlier[-2:]):
         if len(before) > _LONGEST // 2:
             break
         context.insert(0, before)
-        if (
-            len(before.split()) > 2
-            and _has(NAMES_SOMEBODY, before)
-            or _find(NAMED_INSIDE, any_case=False).search(before)
+        if (len(before.split()) > 2 and has(NAMES_SOMEBODY, before)) or find(NAMED_INSIDE, any_case=False).search(
+            before
         ):
             break
     return " ".join([*context, sentence])
@@ -255,19 +216,19 @@ def _pieces(sentence: str) -> list[str]:
     """A sentence, or what is told between the commas of one that never ends: dictation has no full stops."""
     if len(sentence) <= _LONGEST:
         return [sentence]
-    pieces = _find(r"[,;] | and (?=i|we|my|the|he|she)| but | because ").split(sentence)
+    pieces = find(r"[,;] | and (?=i|we|my|the|he|she)| but | because ").split(sentence)
     return [piece for piece in pieces if len(piece) <= _LONGEST]
 
 
 def _kind_of_item(text: str) -> Kind:
     head = text.partition(":")[0]
-    if _has(r"\bto-?do\b|\bto do\b|\btasks?\b|\bdeadlines?\b", head):
+    if has(r"\bto-?do\b|\bto do\b|\btasks?\b|\bdeadlines?\b", head):
         return "task"
-    return "preference" if _has(r"\b(?:conventions?|rules?|preferences?|answer|like|guidelines)\b", head) else "fact"
+    return "preference" if has(r"\b(?:conventions?|rules?|preferences?|answer|like|guidelines)\b", head) else "fact"
 
 
 def _made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
-    worth = _WORTH_OF_VITAL if role == "user" and _has(VITAL, text) else WORTH[kind]
+    worth = _WORTH_OF_VITAL if role == "user" and has(VITAL, text) else WORTH[kind]
     return Extracted(text, kind, role, rule, worth, at)
 
 
@@ -279,16 +240,16 @@ def _answer(text: str, before: Said | None) -> str:
     if before is None or before.role != "assistant" or not reply or len(reply.split()) > most or reply.endswith("?"):
         return ""
     if len(reply.split()) > _LONGEST_ANSWER and (
-        _has(r"\b(?:i|you|we|it|that|this)\b", reply) or not _has(r"\b(?:what|where|which|who|how)\b", before.text)
+        has(r"\b(?:i|you|we|it|that|this)\b", reply) or not has(r"\b(?:what|where|which|who|how)\b", before.text)
     ):
         return ""
-    if judge(reply, "user") is not None or small_talk(reply) or _has(ASSENT, reply) or _has(REQUEST, reply):
+    if judge(reply, "user") is not None or small_talk(reply) or has(ASSENT, reply) or has(REQUEST, reply):
         return ""
     asked = [sentence.text.strip() for sentence in sentences(without(before.text))]
     if (
         not asked
-        or not _has(ASKS_USER, asked[-1])
-        or _has(
+        or not has(ASKS_USER, asked[-1])
+        or has(
             r"\b(?:help|password|passphrase|passcode|pin|secret|token|code|can i|shall i|should i|"
             r"would you like|do you want|anything else)\b",
             asked[-1],
@@ -312,115 +273,24 @@ def _foreign(sentence: str) -> tuple[Kind, str] | None:
     return None if question or short or "=" in sentence else ("fact", "a statement in another language")
 
 
-def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
-    """What sort of thing a sentence says, and by which rule; None if it is not worth keeping."""
-    if role == "assistant":
-        return _of_assistant(sentence)
-    sentence = apostrophes(sentence)
-    sure = certainty(sentence)
-    if sure in ("secret", "about the memory", "supposed", "hearsay"):
-        return None
-    if _has(REMEMBER, sentence) and len(sentence.split()) > 3 and not sentence.endswith("?"):
-        kind = "task" if _has(r"\b(?:forget|remember) to\b", sentence) else (_kind(sentence) or ("fact", ""))[0]
-        return kind, "asked to be remembered"
-    if (
-        _has(OVERRULES, sentence)
-        and _has(TOLD, sentence)
-        and (not sentence.endswith("?") or _has(r"\bi (?:am|have)\b|\bi'm\b", sentence))
-    ):
-        return "fact", "matters whatever is around it"
-    if (
-        _has(ASKS_TO, sentence)
-        and _has(INSTRUCTS, sentence)
-        and not _has(r"\bremember\b", sentence)
-        and (wish := judge(_find(ASKS_TO).sub("", sentence).rstrip("?"), role))
-    ):
-        return wish
-    if small_talk(sentence) or sure == "asked" or len(sentence.split()) < 2:
-        return None
-    if _has(r"^(?:please )?remind me\b", sentence):
-        return "task", "a reminder"
-    if _has(FLEETING, sentence):
-        return None
-    if _has(REQUEST, sentence) and not _lasting(sentence):
-        return None
-    if _has(MAY_DO, sentence):
-        return "task", "a plan that is not sure"
-    if _has(IDLE, sentence) and not _has(r"^(?:so |and |but )?it'?s .*\bnow\b", sentence):
-        # "It is on Friday" is idle talk, unless it corrects something, or goes on to say more.
-        if _has(FACT["a correction"], sentence):
-            return "fact", "a correction"
-        rest = _find(GOES_ON).split(sentence, maxsplit=1)
-        return judge(rest[1], role) if len(rest) > 1 and len(rest[1].split()) > 4 else None
-    judged = _kind(sentence) or (
-        ("preference", "a lasting wish") if _has(REQUEST, sentence) and _has(LASTS, sentence) else _definite(sentence)
-    )
-    if judged and _for_now(judged, sentence):
-        return None
-    passing = _has(PASSING, sentence) or (_has(TODAY, sentence) and not _has(FACT["a change"], sentence))
-    return None if judged and judged[0] == "fact" and passing else judged
-
-
-_SQUEEZED = re.compile(
-    r"\b(?:(do|does|did|is|are|was|were|ca|wo|have|has|had|would|should|could)nt|(i)(m|ve)|(that|what|he|she|who)s|(we|they|you)(re|ve))\b",
-    re.I,
-)
-
-
-def apostrophes(sentence: str) -> str:
-    """A sentence with the apostrophes that chats leave out: "dont" is "don't"."""
-    return _SQUEEZED.sub(_apostrophe, sentence)
-
-
-def _apostrophe(match: re.Match[str]) -> str:
-    word = match.group()
-    if match[1]:
-        return f"{word[:-1]}'{word[-1]}"
-    at = len(match[2] or match[4] or match[5])
-    return f"{word[:at]}'{word[at:]}"
-
-
-def _for_now(judged: tuple[Kind, str], sentence: str) -> bool:
-    """Whether it is a wish for this time, or too short to say what it is about."""
-    if _has(THIS_TIME, sentence) and (judged[0] == "preference" or not _has(r"\b(?:i|me|we|my|our)\b", sentence)):
-        return not _has(r"\b(?:always|never|from now on)\b", sentence)
-    if judged[1] == "likes or dislikes" and _has(ONLY_LIKENED, sentence):
-        return True
-    if judged[1] == "how a thing is" and not (
-        _has(r"\d|^(?:and |so |but )?(?:our|his|her|their)\b|\b(?:we|our|my)\b", sentence)
-        or _find(NAMED_INSIDE, any_case=False).search(sentence)
-    ):
-        return not _has(
-            r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|noon|midnight|\w+day)s?\b|\b(?:under|behind|by the|next to|from|still|no longer|closes?|opens?|has no)\b",
-            sentence,
-        )
-    return len(sentence.split()) < 4 and judged[1] in ("how a thing is", "failed", "of somebody", "names something")
-
-
-def _lasting(sentence: str) -> bool:
-    """Whether a request is for longer than this moment."""
-    if _has(THIS_TIME, sentence):
-        return False
-    return _has(INSTRUCTS, sentence) or _sort(DECISION, sentence) is not None
-
-
 def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
     """What somebody who introduces themselves says without a verb, such as "Divorced, two kids"."""
-    if certainty(sentence) != "stated" or small_talk(sentence) or _has(REQUEST, sentence):
+    if certainty(sentence) != "stated" or small_talk(sentence) or has(REQUEST, sentence):
         return None
     # One word is a name, an age or a condition.
-    word = _find(r"^(?:hi|hello|hey|good \w+)[,!. ]+").sub("", sentence).strip(" .!")
+    word = find(r"^(?:hi|hello|hey|good \w+)[,!. ]+").sub("", sentence).strip(" .!")
     if (
-        _has(IDLE, word)
-        or _has(FLEETING, word)
+        has(IDLE, word)
+        or has(FLEETING, word)
         or len(word) < 2
         or (" " not in word and not (word.isdigit() or word[0].isupper()))
     ):
         return None
     return (
         None
-        if _has(
-            r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b|^just \w+ing\b|^ok you wanted\b|\ball over the shop\b",
+        if has(
+            r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b|"
+            r"^just \w+ing\b|^ok you wanted\b|\ball over the shop\b",
             word,
         )
         else ("fact", "an introduction")
@@ -430,37 +300,4 @@ def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
 def introduction(spoken: Sequence[str]) -> bool:
     """Whether sentences introduce their speaker: several short ones, with a name, an age or a trade."""
     plain = [sentence for sentence in spoken if certainty(sentence) == "stated"]
-    return len(plain) > 1 and any(_find(INTRODUCES, any_case=False).search(sentence) for sentence in plain[:2])
-
-
-def _definite(sentence: str) -> tuple[Kind, str] | None:
-    """A statement that names something: a number, or a name inside the sentence."""
-    named = _find(NAMED_INSIDE, any_case=False).search(sentence) or any(letter.isdigit() for letter in sentence)
-    return ("fact", "names something") if named and len(sentence.split()) > 4 and _has(VERB, sentence) else None
-
-
-def _kind(sentence: str) -> tuple[Kind, str] | None:
-    sorts: tuple[tuple[Kind, dict[str, str]], ...] = (
-        ("decision", DECISION),
-        ("preference", PREFERENCE),
-        ("error", FAILURE),
-        ("task", TASK),
-        ("fact", FACT),
-    )
-    for kind, rules in sorts:
-        if rule := _sort(rules, sentence):
-            return kind, rule
-    return None
-
-
-def _sort(rules: dict[str, str], sentence: str) -> str | None:
-    return next((name for name, pattern in rules.items() if _named(pattern).search(sentence)), None)
-
-
-def _of_assistant(sentence: str) -> tuple[Kind, str] | None:
-    if sentence.endswith("?") or len(sentence.split()) < 4 or _has(ECHO, sentence) or _has(PROMISE, sentence):
-        return None
-    for name, pattern in RESULT.items():
-        if _has(pattern, sentence):
-            return ("decision" if name == "decided together" else "fact"), name
-    return None
+    return len(plain) > 1 and any(find(INTRODUCES, any_case=False).search(sentence) for sentence in plain[:2])

@@ -1,4 +1,4 @@
-"""Lists and blocks of `key: value` lines about somebody, as statements that each stand alone with the head they belong to."""
+"""Lists and blocks of `key: value` lines about somebody, as statements that stand alone with their head."""
 
 from __future__ import annotations
 
@@ -19,22 +19,30 @@ _BULLET = re.compile(r"\s*(?:[-*+•‣◦·–—]|->|→|\d{1,2}[.)])\s+(?=\S)
 _KEYED = re.compile(r"(?P<key>[^\W\d][\w '/&.]{0,28}?) ?(?::| [-–—] |=) ?(?P<value>\S.*)$")
 _OWN = re.compile(r"\b(?:i|i'm|im|i've|my|our|me|we|us|mine|myself|ours)\b|\b[^\W\d_]+(?:'s|s')(?= )", re.I)
 _THEMES = re.compile(
-    r"\b(?:team|birthdays?|meds|medications?|trip|itinerary|schedule|conventions?|rules?|preferences?|details|clients?|customers|contacts?|"
-    r"project|to-?do|to do|tasks?|deadlines?|family|kids|pets|animals|allerg\w+|wedding|gear|setup|stack|car|house|flat|decisions?|"
-    r"agreed|budget|hobbies|appointments?|dates|reading|basics|intro|background|profile|facts|remember|note|people|guidelines|policy|"
+    r"\b(?:team|birthdays?|meds|medications?|trip|itinerary|schedule|conventions?|rules?|preferences?|details|"
+    r"clients?|customers|contacts?|"
+    r"project|to-?do|to do|tasks?|deadlines?|family|kids|pets|animals|allerg\w+|wedding|gear|setup|stack|car|"
+    r"house|flat|decisions?|"
+    r"agreed|budget|hobbies|appointments?|dates|reading|basics|intro|background|profile|facts|remember|note|"
+    r"people|guidelines|policy|"
     r"goals|routine|diet|instruments|skills|languages|measurements|sizes)\b",
     re.I,
 )
 _NO_THEME = re.compile(
-    r"\b(?:pros|cons|ingredients|options|steps|questions?|answers?|words|sort|sorted|rank|shopping|groceries|which|choose|pick|list of|"
+    r"\b(?:pros|cons|ingredients|options|steps|questions?|answers?|words|sort|sorted|rank|shopping|groceries|"
+    r"which|choose|pick|list of|"
     r"recipe|lyrics|names for|ideas|compare|difference|example)\b|\?$",
     re.I,
 )
 _KEYS = re.compile(
-    r"^(?:(?:full |first |last |sur)?name|age|born|birthday|birth date|dob|city|town|home|address|job|work|occupation|profession|role|"
-    r"employer|company|allerg\w+|diet\w*|e-?mail|phone|mobile|tel|number|height|weight|goal|shoes?|shirt|waist|size|plate|car|bike|dad|"
-    r"mum|mom|mother|father|sister|brother|wife|husband|partner|son|daughter|kids|children|pets?|dog|cat|me|degree|current job|school|"
-    r"university|languages?|language|hobbies|likes|dislikes|pronouns|blood type|meds|conditions?|timezone|time zone|country|nationality|"
+    r"^(?:(?:full |first |last |sur)?name|age|born|birthday|birth date|dob|city|town|home|address|job|work|"
+    r"occupation|profession|role|"
+    r"employer|company|allerg\w+|diet\w*|e-?mail|phone|mobile|tel|number|height|weight|goal|shoes?|shirt|waist|"
+    r"size|plate|car|bike|dad|"
+    r"mum|mom|mother|father|sister|brother|wife|husband|partner|son|daughter|kids|children|pets?|dog|cat|me|"
+    r"degree|current job|school|"
+    r"university|languages?|language|hobbies|likes|dislikes|pronouns|blood type|meds|conditions?|timezone|"
+    r"time zone|country|nationality|"
     r"married|status|owner|birthplace|hometown|rate|budget|deadline)$",
     re.I,
 )
@@ -45,16 +53,19 @@ _KIN = re.compile(
     r"^(?:dad|mum|mom|mother|father|sister|brother|wife|husband|partner|son|daughter|me|grandma|grandpa|nan)$", re.I
 )
 _TRIM = re.compile(
-    r"^(?:(?:so|ok(?:ay)?|hey|hi|hello|right|also|and|well|here(?:'s| is| are)|these are|this is|for context),?!? )+|[\s:!→>(,–—-]+$",
+    r"^(?:(?:so|ok(?:ay)?|hey|hi|hello|right|also|and|well|here(?:'s| is| are)|these are|this is|"
+    r"for context),?!? )+|[\s:!→>(,–—-]+$",
     re.I,
 )
 _INLINE = re.compile(
-    r"^(?P<head>[^:→>\n.!?]{0,60}\b(?:about me|about myself|me|myself|basics|facts|intro|background|gear|kit|meds|details|context|things|profile)\b"
+    r"^(?P<head>[^:→>\n.!?]{0,60}\b(?:about me|about myself|me|myself|basics|facts|intro|background|gear|kit|"
+    r"meds|details|context|things|profile)\b"
     r"[^:→>\n.!?]{0,30}?) ?(?::|->|→|–|—) ?(?P<items>[^\n]+)$",
     re.I,
 )
 _ABOUT = re.compile(
-    r"\b(?:about (?:me|myself)|(?:a few|some|\d|three|four|five|six|\w*) ?things|basics|facts|intro|background|profile|context|for the record)\b|^(?:me|myself)$",
+    r"\b(?:about (?:me|myself)|(?:a few|some|\d|three|four|five|six|\w*) ?things|basics|facts|intro|background|"
+    r"profile|context|for the record)\b|^(?:me|myself)$",
     re.I,
 )
 _ITEMS = re.compile(r"[,;] (?:and |& )?(?![^(]*\))")

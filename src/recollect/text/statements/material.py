@@ -27,14 +27,16 @@ _ABOUT_ONESELF = re.compile(
     re.I,
 )
 _WORK = (
-    r"(?:translate|proof-?read|rewrite|re-?phrase|paraphrase|summar(?:y|i[sz]e|i[sz]ing)|sum up|shorten|correct|fix|edit|improve|"
+    r"(?:translate|proof-?read|rewrite|re-?phrase|paraphrase|summar(?:y|i[sz]e|i[sz]ing)|sum up|shorten|correct|"
+    r"fix|edit|improve|"
     r"polish|check|review|critique|explain|simplify|format|convert|extract|turn|reply to|respond to|answer|analy[sz]e|"
     r"debug|write|draft|compose|generate|continue|sort|spell-?check|classify|role-?play|pretend|plain english|"
     r"grammar|tone|commit m\w+|tl;?dr|into (?:english|spanish|german|french|italian|portuguese|dutch|polish|swedish)|"
     r"(?:who|what|which|why|does|is|are|how)\b[^\n]{0,40}\b(?:this|these|it|that))"
 )
 _TO_WORK_ON = re.compile(
-    r"^(?:(?:please|pls|plz|can you|could you|would you|will you|hi|hey|ok|okay|now|kindly|help me|quick one|so)[,!]? )*"
+    r"^(?:(?:please|pls|plz|can you|could you|would you|will you|hi|hey|ok|okay|now|kindly|help me|quick one|"
+    r"so)[,!]? )*"
     rf"{_WORK}\b[^.!?\n]*?:\s|\b(?:{_WORK})\b[^.!?\n]{{0,60}}?\b(?:this|these|the following|it|text|sentence|mail|in)\b"
     r"[^.!?\n:]{0,60}:\s",
     re.I | re.M,
@@ -50,15 +52,23 @@ _GENRE = re.compile(
     r"act [ivx\d]+\b|scene [ivx\d]+\b|int\. |ext\. |\[?(?:verse|chorus|intro)\b[ \d]*[\]:]|press release\b|breaking: )",
     re.I | re.M,
 )
-_GENRES = {"abst": "an article", "pres": "an article", "brea": "an article", "case": "an exercise", "exer": "an exercise",
-           "ingr": "a recipe", "minu": "minutes of others"}  # fmt: skip
+_GENRES = {
+    "abst": "an article",
+    "pres": "an article",
+    "brea": "an article",
+    "case": "an exercise",
+    "exer": "an exercise",
+    "ingr": "a recipe",
+    "minu": "minutes of others",
+}
 _LETTER = re.compile(
     r"^[ \t]*[\"“«']?[ \t]*(?:dear (?!assistant|ai\b|bot|claude|chat)[^\n,!:]{1,50}|(?:hi|hello|hey|hei|hallo) "
     r"(?!there|all good|again)[A-Z][\w.]{0,20}(?: [A-Z][\w.]+)?)[,!:]",
     re.I | re.M,
 )
 _CLOSING = re.compile(
-    r"^[ \t]*(?:(?:kind|best|warm|many)? ?(?:regards|wishes|greetings)|best|cheers|sincerely|yours\b[^\n]*|love|thanks|x+)"
+    r"^[ \t]*(?:(?:kind|best|warm|many)? ?(?:regards|wishes|greetings)|best|cheers|sincerely|yours\b[^\n]*|love|"
+    r"thanks|x+)"
     r",?[ \t]*(?:\n[^\n]{1,60}(?:\n[^\n]{1,60})?)?(?=\n\n|\Z)",
     re.I | re.M,
 )
@@ -74,7 +84,8 @@ _QUOTED_PARAGRAPH = re.compile(
 )
 _QUOTE = re.compile(r"\"[^\"\n]{8,}\"|“[^”\n]{8,}”|«[^»\n]{8,}»|(?<!\w)'(?=\w)[^'\n]{24,}'(?!\w)")
 _NAMED_SO = re.compile(
-    r"\b(?:never|don'?t|do not|always|stop|called|named|titled|motto|slogan|say|use|prefix|format|title)\b[^\"“«]{0,30}$",
+    r"\b(?:never|don'?t|do not|always|stop|called|named|titled|motto|slogan|say|use|prefix|format|"
+    r"title)\b[^\"“«]{0,30}$",
     re.I,
 )
 _FIRST_PERSON = re.compile(
@@ -84,9 +95,11 @@ _ABOUT_IT = re.compile(r"\b(?:this|that|it|these|those|above|below|here|anything
 _ORDER_AT_END = re.compile(
     r"(?:(?<=[.!?…\n])|(?<=\.\.\.))\s*(?P<order>[^.!?\n]+[.!?]?)\s*$|(?P<question>[^.!?\n]*\?)\s*$"
 )
-_ORDERS = re.compile(r"^(?:please |pls )?(?:make|give|write|correct|list|sort|find|extract|turn|summari[sz]e|translate|add|rank|spot|rate|quiz)\b|\?$", re.I)  # fmt: skip
+_ORDERS = re.compile(r"^(?:please |pls )?(?:make|give|write|correct|list|sort|find|extract|turn|summari[sz]e|"
+    r"translate|add|rank|spot|rate|quiz)\b|\?$", re.I)  # fmt: skip
 _FICTION_ORDER = re.compile(
-    r"\b(?:write|compose|invent|make up|generate|create|draft|tell me|give me|make)\b(?![^.!?\n]*\b(?:for|about) (?:my|our)\b)"
+    r"\b(?:write|compose|invent|make up|generate|create|draft|tell me|give me|make)\b(?![^.!?\n]*\b(?:for|"
+    r"about) (?:my|our)\b)"
     r"[^.!?\n]{0,70}\b(?:story|poem|haiku|sonnet|limerick|chapter|novel|scene|diary|dialogue|monologue|persona|"
     r"character|sketch|song|lyrics|fairy ?tale|screenplay|fanfic\w*|fictional|made-up)\b",
     re.I,

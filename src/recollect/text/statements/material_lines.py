@@ -27,7 +27,8 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "a traceback",
         re.compile(
-            r"\s*Traceback \(most|\s+at [\w.$<>/]+\(|\s*File \".*\", line \d+|goroutine \d+|panic: |Exception in thread|"
+            r"\s*Traceback \(most|\s+at [\w.$<>/]+\(|\s*File \".*\", line \d+|goroutine \d+|panic: |"
+            r"Exception in thread|"
             r"(?:[\w$]+\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt)(?::| *$|\.)|Caused by: |\s*\.{3} \d+ more|"
             r"\s*/?\S+\.(?:go|py|rs|cc?|cpp|java|jsx?|tsx?|rb|php|cs|kt|swift):\d+|Segmentation fault"
         ),
@@ -51,32 +52,40 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "a shell session",
         re.compile(
-            r"\s*(?:\$|❯|%|root@\S+#|\w+@[\w-]+[:~]\S*\$) \S|(?:[A-Z_]{3,}=\S+ )?(?:sudo|git|docker|kubectl|npm|npx|pip|curl|"
+            r"\s*(?:\$|❯|%|root@\S+#|\w+@[\w-]+[:~]\S*\$) \S|(?:[A-Z_]{3,}=\S+ )?(?:sudo|git|docker|kubectl|npm|"
+            r"npx|pip|curl|"
             r"ls|cd|ssh|cargo|make|brew|apt|python3?|grep|psql|terraform|helm) [^.!?]*(?: --?\w|&&| \| )"
         ),
     ),
     (
         "code",
         re.compile(
-            r"\s*(?:def \w+\(|class \w+.*:\s*$|import [\w.]+(?: as \w+)?\s*$|from [\w.]+ import |#include|return\b.*[;)]\s*$|"
-            r"(?:const|let|var|val|auto|int|char|float|double|string|bool) \w+ ?(?::[^=]+)?=|(?:public|private|protected|static|export|async|"
-            r"fn|func|function|fun) \w+|(?:if|for|while|switch|else if) ?\(.*\) ?\{?|for .+ in .+[:;]|while .+:$|if .+:$|@\w+\s*$|"
-            r"[\w.$]+ ?(?:=|:=|\+=|<-) ?(?:[\w.\"'\[({&$*-])|assert |print\(|console\.log\(|</?\w+[^>]*>|\}|\{|<\?php|//)"
+            r"\s*(?:def \w+\(|class \w+.*:\s*$|import [\w.]+(?: as \w+)?\s*$|from [\w.]+ import |#include|"
+            r"return\b.*[;)]\s*$|"
+            r"(?:const|let|var|val|auto|int|char|float|double|string|bool) \w+ ?(?::[^=]+)?=|(?:public|private|"
+            r"protected|static|export|async|"
+            r"fn|func|function|fun) \w+|(?:if|for|while|switch|else if) ?\(.*\) ?\{?|for .+ in .+[:;]|while .+:$|"
+            r"if .+:$|@\w+\s*$|"
+            r"[\w.$]+ ?(?:=|:=|\+=|<-) ?(?:[\w.\"'\[({&$*-])|assert |print\(|console\.log\(|</?\w+[^>]*>|\}|\{|"
+            r"<\?php|//)"
             r"|.*(?:[;{]\s*$|\) ?=> ?|\bsuper\(|__\w+__)|\s*[\w.]+\([^)]*\);?\s*$"
         ),
     ),
-    ("a dump of data", re.compile(r"\s*[\[\]{}],?\s*$|\s*\"[\w.-]+\"\s*: |\s*\{.*:.*\},?\s*$|\s*<\w+>.*</\w+>\s*$|---\s*$")),
+    ("a dump of data", re.compile(r"\s*[\[\]{}],?\s*$|\s*\"[\w.-]+\"\s*: |\s*\{.*:.*\},?\s*$|"
+        r"\s*<\w+>.*</\w+>\s*$|---\s*$")),
     ("a table", re.compile(r"\S+(?: {2,}|\t)\S+(?: {2,}|\t)\S|\|.*\|\s*$")),
     (
         "a chat of others",
         re.compile(
-            r"\s*\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?\]? *(?:- )?[\w .]{1,20}: |(?:assistant|user|system|ai|human|chatgpt|bot): ", re.I
+            r"\s*\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?\]? *(?:- )?[\w .]{1,20}: |(?:assistant|user|system|ai|"
+            r"human|chatgpt|bot): ", re.I
         ),
     ),
     (
         "a recipe",
         re.compile(
-            r"\s*[-*•]?\s*(?:\d+(?:[./]\d+)?|[½¼¾⅓]|an?|one|two)\s*(?:cups?|tbsp|tsp|tablespoons?|teaspoons?|g|kg|ml|dl|cl|l|oz|"
+            r"\s*[-*•]?\s*(?:\d+(?:[./]\d+)?|[½¼¾⅓]|an?|one|two)\s*(?:cups?|tbsp|tsp|tablespoons?|teaspoons?|g|"
+            r"kg|ml|dl|cl|l|oz|"
             r"lbs?|pkg|cloves?|pinch|sticks?) (?:of )?[a-z]", re.I
         ),
     ),
@@ -88,7 +97,8 @@ _COMMENT = re.compile(r"\s*(?:#|//|--|/\*|\*|<!--)(?!#)")
 _PATCHED = re.compile(r"[-+](?=[^\s])|[-+ ]\s|\\ No newline")
 _ADDED = re.compile(r"\+(?!\d[\d ]{5,})\S")
 _TECHNICAL = re.compile(
-    r"\s*-?\s*(?:host|port|ssl\w*|pool|timeout|image|version|replicas|env|path|url|uri|debug|log_?level|user|database|db|"
+    r"\s*-?\s*(?:host|port|ssl\w*|pool|timeout|image|version|replicas|env|path|url|uri|debug|log_?level|user|"
+    r"database|db|"
     r"driver|region|namespace|kind|spec|metadata|labels|ports?|volumes|services|command|entrypoint|retries|cache|"
     r"enabled|api_?version|type|status|id|uuid|key|value|schema|table|max_\w+|min_\w+|\w+_\w+)\s*[:=](?: |$)"
 )

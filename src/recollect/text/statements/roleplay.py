@@ -19,33 +19,44 @@ class Scene(NamedTuple):
 
 
 _STARTS = re.compile(
-    r"\b(?:let'?s|let us) (?:play|role-?play|pretend|practi[sc]e then)\b|\brole-?play\b|\bpretend (?:you|to be|i'm|that)|"
-    r"^(?:please |now |ok(?:ay)?,? )*(?:act|speak|talk|answer) (?:as|like) (?:a|an|my|the|if)\b|\b(?:stay|remain) in character\b|"
+    r"\b(?:let'?s|let us) (?:play|role-?play|pretend|practi[sc]e then)\b|\brole-?play\b|\bpretend (?:you|to be|"
+    r"i'm|that)|"
+    r"^(?:please |now |ok(?:ay)?,? )*(?:act|speak|talk|answer) (?:as|like) (?:a|an|my|the|if)\b|\b(?:stay|"
+    r"remain) in character\b|"
     r"^(?:now |ok(?:ay)?,? )*be (?:the|my) \w+, (?:and )?i(?:'m| am)\b|\byou play (?:the |a |an |my |[A-Z])|"
-    r"\bi(?:'m| am) [^.!?,]{2,30},? (?:and )?you(?:'re| are) (?:(?:my|an?|the) (?!best\b|only|one\b|legend|star|bit|great)|(?-i:[A-Z]\w+))",
+    r"\bi(?:'m| am) [^.!?,]{2,30},? (?:and )?you(?:'re| are) (?:(?:my|an?|the) (?!best\b|only|one\b|legend|star|"
+    r"bit|great)|(?-i:[A-Z]\w+))",
     re.I | re.M,
 )
 _CASTS = re.compile(
-    r"(?:^|[.!?] |\(\()(?:[Oo]k(?:ay)?,? |[Nn]ow,? |[Ss]o,? )*[Yy]ou(?:'re| are) (?:now )?(?:(?:a|an|the|my) (?!best\b|legend|star|genius|"
-    r"angel|life ?saver|absolute|total|real|gem|hero|treasure|great|very|good|bit|machine\b|bot\b|lot)[a-z]+|(?:Mr|Mrs|Ms|Dr|Sir|Lady|"
+    r"(?:^|[.!?] |\(\()(?:[Oo]k(?:ay)?,? |[Nn]ow,? |[Ss]o,? )*[Yy]ou(?:'re| are) (?:now )?(?:(?:a|an|the|"
+    r"my) (?!best\b|legend|star|genius|"
+    r"angel|life ?saver|absolute|total|real|gem|hero|treasure|great|very|good|bit|machine\b|bot\b|lot)[a-z]+|"
+    r"(?:Mr|Mrs|Ms|Dr|Sir|Lady|"
     r"Lord|Brother|Sister|Captain|Professor)\b|[A-Z][a-z]+ (?:tonight|now|today))"
 )
 """Gives the assistant a part."""
 _BRACKETS = re.compile(r"\(\(\s*\)\)|\b(?:double )?(?:brackets|parenthes[ei]s)\b", re.I)
 _MEANT = re.compile(r"\(\(\s*(.+?)\s*\)\)|\b(?:ooc|out of character)[:,]\s*(.+)", re.I | re.S)
 _ENDS = re.compile(
-    r"\b(?:curtain|real (?:world|life)|back to (?:reality|real|normal|work|business)|out of character|end (?:of )?(?:the )?"
-    r"(?:scene|play|role-?play|game)|(?:stop|enough|no more) (?:of )?(?:the |this |with the )?(?:theatre|theater|role-?play\w*|pretending|game|play)|"
-    r"(?:that|it) was (?:\w+ )*(?:fun|great|brilliant|useful|helpful|good practice)|to (?:pleasanter|other|serious) things|"
-    r"(?:ok(?:ay)?|right|now|anyway),? (?:but )?(?:seriously|serious now|for real)|(?:thanks|thank you),? (?:that|for playing))\b",
+    r"\b(?:curtain|real (?:world|life)|back to (?:reality|real|normal|work|business)|out of character|"
+    r"end (?:of )?(?:the )?"
+    r"(?:scene|play|role-?play|game)|(?:stop|enough|no more) (?:of )?(?:the |this |with the )?(?:theatre|theater|"
+    r"role-?play\w*|pretending|game|play)|"
+    r"(?:that|it) was (?:\w+ )*(?:fun|great|brilliant|useful|helpful|good practice)|to (?:pleasanter|other|"
+    r"serious) things|"
+    r"(?:ok(?:ay)?|right|now|anyway),? (?:but )?(?:seriously|serious now|for real)|(?:thanks|"
+    r"thank you),? (?:that|for playing))\b",
     re.I,
 )
 _NO_PLAY = re.compile(r"\bno (?:theatre|theater|role-?play\w*|games?|pretending)\b", re.I)
 _MARKED = re.compile(r"^\s*[\"“*(]|\*[a-z][^*\n]{2,}\*", re.I)
 _FANTASY = re.compile(
-    r"\b(?:hit points|half[- ](?:orc|elf)|\d+d(?:4|6|8|10|12|20)\b|i cast \w+|level \d+ (?:wizard|cleric|rogue|ranger|paladin|bard|"
+    r"\b(?:hit points|half[- ](?:orc|elf)|\d+d(?:4|6|8|10|12|20)\b|i cast \w+|level \d+ (?:wizard|cleric|rogue|"
+    r"ranger|paladin|bard|"
     r"druid|sorcerer|warlock|monk|fighter)|lvl \d+)\b|"
-    r"\bi(?:'m| am) (?:also )?(?:the|an?) (?:queen|king|emperor|empress|pope|tsar|wizard|witch|vampire|dragon|elf|orc|god|goddess|"
+    r"\bi(?:'m| am) (?:also )?(?:the|an?) (?:queen|king|emperor|empress|pope|tsar|wizard|witch|vampire|dragon|"
+    r"elf|orc|god|goddess|"
     r"pirate|ghost|robot|ai|time travell?er|knight|parrot|alien|unicorn|mermaid)\b",
     re.I,
 )
