@@ -7,7 +7,8 @@ Each line of a file is a text with labels, `{"text", "class", "keep"}`, or a tur
 alternatives are parted by `|`.
 
 A statement is right if it contains all words of a label of its turn. A label is found if a statement of its turn
-has all its words; a statement of several sentences finds one label only. `--show` prints what was wrong and what was missed.
+has all its words; a statement of several sentences finds one label only. `--show` prints what was wrong and what was
+missed.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ def conversations(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 
 
 def labels_of(row: dict[str, Any]) -> list[Label]:
-    return [tuple(label["words"] if isinstance(label, dict) else label) for label in row["keep"]]
+    keep: list[Any] = row["keep"]
+    return [tuple[str, ...](label if isinstance(label, list) else label["words"]) for label in keep]
 
 
 def run(path: Path, show: bool) -> None:

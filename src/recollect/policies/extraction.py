@@ -64,7 +64,7 @@ _LONGEST = 600
 """Characters of a sentence. What is longer is a document, and no statement."""
 _LONGEST_ANSWER, _LONGEST_BEGUN = 6, 12
 """Words of an answer that is all of a turn, and of one that begins it or names more."""
-_RAMBLES = 240
+_RAMBLES = 200
 """Characters from which on a sentence is cut to what it tells."""
 _MANY = 5
 """So many clauses one after the other are a ramble, each of which is read by itself."""

@@ -89,7 +89,8 @@ def parts(text: str) -> Iterator[Part]:
             continue
         inline = _INLINE.match(lines[at].strip())
         if inline and (listed := _split(inline["items"])) and _OWN.search(inline["head"] + " " + inline["items"]):
-            prose and (yield Part("\n".join(prose), item=False))
+            if prose:
+                yield Part("\n".join(prose), item=False)
             prose = []
             yield from (Part(item, item=True) for item in _joined(inline["head"], listed))
         else:
