@@ -198,7 +198,8 @@ def test_a_fact_inside_a_question_is_kept_and_the_question_is_not() -> None:
 def test_a_ramble_gives_its_fact_and_not_the_whole_of_it() -> None:
     ramble = (
         "honestly what an afternoon, and then the bus never came, and the rain would not stop, so we all stood there "
-        "like wet sheep, but i moved to Bremen in March, and the umbrella flew off, and there was no taxi to be seen anywhere in town"
+        "like wet sheep, but i moved to Bremen in March, and the umbrella flew off, and there was no taxi to be seen "
+        "anywhere in town, and the shops had all closed their doors by then"
     )
     (fact,) = kept_of(ramble)
     assert "Bremen" in fact

@@ -126,7 +126,7 @@ def test_what_a_question_tells_is_taken_out_of_it(text: str, told: list[str]) ->
     assert stated(text) == told
 
 
-LISTS = [
+LISTS: list[tuple[str, list[str]]] = [
     (
         "Quick facts about me: 34, two kids, work at Bosch, allergic to cats.",
         ["About me: 34", "About me: two kids", "About me: work at Bosch", "About me: allergic to cats"],

@@ -64,7 +64,7 @@ _LONGEST = 600
 """Characters of a sentence. What is longer is a document, and no statement."""
 _LONGEST_ANSWER, _LONGEST_BEGUN = 6, 12
 """Words of an answer that is all of a turn, and of one that begins it or names more."""
-_RAMBLES = 200
+_RAMBLES = 240
 """Characters from which on a sentence is cut to what it tells."""
 _MANY = 5
 """So many clauses one after the other are a ramble, each of which is read by itself."""
@@ -128,18 +128,22 @@ def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
     if answer := _answer(text, before):
         yield _made(answer, "fact", "user", "an answer to what was asked", at)
         text = _rest(text)
-    if text.strip() and not has(ENGLISH, text) and not any(part.item for part in parts(text)):
-        for piece in (
-            piece for sentence in sentences(text) if not sentence.code for piece in _pieces(sentence.text.strip())
-        ):
+    listed = list(parts(text))
+    if text.strip() and not has(ENGLISH, text) and not any(part.item for part in listed):
+        yield from _of_foreign(text, at)
+        return
+    for part in listed:
+        if part.item:
+            yield _made(part.text, _kind_of_item(part.text), "user", "an item of a list", at)
+        else:
+            yield from _of_prose(part.text, at)
+
+
+def _of_foreign(text: str, at: int) -> Iterator[Extracted]:
+    for sentence in sentences(text):
+        for piece in [] if sentence.code else _pieces(sentence.text.strip()):
             if not piece.endswith(":") and "“…”" not in piece and (judged := _foreign(piece)):
                 yield _made(piece, judged[0], "user", judged[1], at)
-    else:
-        for part in parts(text):
-            if part.item:
-                yield _made(part.text, _kind_of_item(part.text), "user", "an item of a list", at)
-            else:
-                yield from _of_prose(part.text, at)
 
 
 def _of_prose(text: str, at: int) -> Iterator[Extracted]:

@@ -136,7 +136,7 @@ def _for_now(judged: tuple[Kind, str], sentence: str) -> bool:
     ):
         return not has(
             r"\b(?:one|two|three|four|five|six|seven|eight|nine|ten|noon|midnight|\w+day)s?\b|\b(?:under|behind|"
-            r"by the|next to|from|still|no longer|closes?|opens?|has no)\b",
+            r"by the|of|next to|from|still|no longer|closes?|opens?|has no)\b",
             sentence,
         )
     return len(sentence.split()) < 4 and judged[1] in ("how a thing is", "failed", "of somebody", "names something")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 Certainty = Literal["stated", "asked", "supposed", "hearsay", "about the memory", "secret"]
@@ -124,6 +125,7 @@ _APPOINTED = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)
 def certainty(sentence: str) -> Certainty:
     if _SECRET.search(sentence):
         return "secret"
