@@ -208,6 +208,7 @@ def test_a_ramble_gives_its_fact_and_not_the_whole_of_it() -> None:
 
 def test_what_the_assistant_promises_or_repeats_is_not_kept() -> None:
     assert kept_of("ok", "I will remind you in June. I'll send the list to Ann tomorrow.") == []
+    assert kept_of("ok", "Noted, we've agreed on Friday then, and I'll check the room.") == []
     said = "We decided to use Postgres for the ledger."
     assert kept_of(said, "Great: we decided to use Postgres for the ledger.") == [said]
     assert kept_of("ok", "I've booked table 4 for Friday at 7.") == ["I've booked table 4 for Friday at 7."]
@@ -235,6 +236,7 @@ def test_nothing_is_kept_of_a_conversation_that_is_off_the_record() -> None:
 
 def test_orders_for_this_moment_are_left_and_lasting_ones_kept() -> None:
     assert kept_of("Use bold for the headings this time.") == []
+    assert kept_of("Use tabs for me this time.") == []
     assert kept_of("Always use bold for the headings.") == ["Always use bold for the headings."]
     assert kept_of("can you call me Captain from here on") == ["can you call me Captain from here on"]
 

@@ -74,12 +74,13 @@ def test_a_part_is_played_until_it_is_ended() -> None:
     for text, before in [
         ("You are a grumpy innkeeper and I'm a knight. I come from Camelot.", ""),
         ('"I have slain nine dragons."', "*He wipes a mug.*"),
+        ("*sits down* I have two squires.", '"Ale?"'),
         ("Thanks, that was fun. I have an exam on 4 May.", '"Come back soon."'),
         ("I work in Turin.", "Noted."),
     ]:
         text_of_user, _, scene = spoken_by_user(text, before, scene)
         said.append(text_of_user)
-    assert said == ["", "", "Thanks, that was fun. I have an exam on 4 May.", "I work in Turin."]
+    assert said == ["", "", "", "Thanks, that was fun. I have an exam on 4 May.", "I work in Turin."]
 
 
 def test_what_is_meant_inside_a_play_is_the_users() -> None:

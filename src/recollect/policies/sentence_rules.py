@@ -144,8 +144,6 @@ def _for_now(judged: tuple[Kind, str], sentence: str) -> bool:
 
 def _lasting(sentence: str) -> bool:
     """Whether a request is for longer than this moment."""
-    if has(THIS_TIME, sentence):
-        return False
     return has(INSTRUCTS, sentence) or _sort(DECISION, sentence) is not None
 
 
