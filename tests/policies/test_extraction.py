@@ -110,11 +110,9 @@ def test_statements_in_other_languages_are_kept(text: str) -> None:
     assert extract([Said("assistant", text)]) == []
 
 
-def test_vital_facts_matter_more_than_promises() -> None:
-    allergy, promise = extract(
-        [Said("user", "I'm allergic to peanuts."), Said("assistant", "I'll send the list to Ann tomorrow.")]
-    )
-    assert allergy.importance > promise.importance
+def test_vital_facts_matter_more_than_tasks() -> None:
+    allergy, task = extract([Said("user", "I'm allergic to peanuts. I have to send the list to Ann tomorrow.")])
+    assert allergy.importance > task.importance
 
 
 @pytest.mark.parametrize("role", ["user", "assistant"])
@@ -185,3 +183,79 @@ def test_every_rule_has_a_name_that_explains() -> None:
     for label, role, text in SENTENCES:
         if (judged := judge(text, role)) and label != "none":
             assert re.fullmatch(r"[a-z][a-z' ]+", judged[1])
+
+
+def kept_of(*turns: str) -> list[str]:
+    """What is kept of turns of the user and the assistant, one after the other."""
+    return [one.text for one in extract([Said(("user", "assistant")[at % 2], text) for at, text in enumerate(turns)])]
+
+
+def test_a_fact_inside_a_question_is_kept_and_the_question_is_not() -> None:
+    assert kept_of("since I'm vegan, what can I cook tonight?") == ["since I'm vegan"]
+    assert kept_of("My boiler is a Junkers from 2011, how do I bleed it?") == ["My boiler is a Junkers from 2011"]
+
+
+def test_a_ramble_gives_its_fact_and_not_the_whole_of_it() -> None:
+    ramble = (
+        "honestly what an afternoon, and then the bus never came, and the rain would not stop, so we all stood there "
+        "like wet sheep, but i moved to Bremen in March, and the umbrella flew off, and there was no taxi to be seen "
+        "anywhere in town, and the shops had all closed their doors by then"
+    )
+    (fact,) = kept_of(ramble)
+    assert "Bremen" in fact
+    assert "umbrella" not in fact
+
+
+def test_what_the_assistant_promises_or_repeats_is_not_kept() -> None:
+    assert kept_of("ok", "I will remind you in June. I'll send the list to Ann tomorrow.") == []
+    assert kept_of("ok", "Noted, we've agreed on Friday then, and I'll check the room.") == []
+    said = "We decided to use Postgres for the ledger."
+    assert kept_of(said, "Great: we decided to use Postgres for the ledger.") == [said]
+    assert kept_of("ok", "I've booked table 4 for Friday at 7.") == ["I've booked table 4 for Friday at 7."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "forget my phone number",
+        "please forget that I like jazz",
+        "don't remember this: I hate my boss",
+        "That's wrong.",
+        "Off the record, my sister is pregnant.",
+        "delete everything you know about my job",
+    ],
+)
+def test_requests_about_the_memory_are_no_facts(text: str) -> None:
+    assert kept_of(text) == []
+
+
+def test_nothing_is_kept_of_a_conversation_that_is_off_the_record() -> None:
+    assert kept_of("Don't save any of this conversation.", "Of course.", "I have diabetes.") == []
+    assert kept_of("Don't save this.", "Of course.", "I have diabetes.") == ["I have diabetes."]
+
+
+def test_orders_for_this_moment_are_left_and_lasting_ones_kept() -> None:
+    assert kept_of("Use bold for the headings this time.") == []
+    assert kept_of("Use tabs for me this time.") == []
+    assert kept_of("Always use bold for the headings.") == ["Always use bold for the headings."]
+    assert kept_of("can you call me Captain from here on") == ["can you call me Captain from here on"]
+
+
+def test_a_role_play_leaves_nothing_even_where_it_began_earlier() -> None:
+    play = "Let's play: you're the judge and I'm a thief from Naples."
+    assert kept_of(play, '"Speak!"', '"I live under the bridge and I have six children."') == []
+    earlier = [Said("user", play), Said("assistant", '"Speak!"')]
+    assert extract([Said("user", '"I live under the bridge." I have six children.')], earlier) == []
+
+
+def test_an_introduction_is_kept_in_fragments() -> None:
+    texts = kept_of("Hi, I'm Ilse, a welder from Kiel. Divorced. Two sons, Jan and Ole.")
+    assert texts == ["Hi, I'm Ilse, a welder from Kiel.", "Divorced.", "Two sons, Jan and Ole."]
+
+
+def test_a_turn_says_which_of_its_parts_give_no_facts(tmp_path: Path) -> None:
+    with Memory(tmp_path / "m", embedder="none") as memory, memory.conversation() as talk:
+        pasted = talk.say("user", "help\n\n> I sold my house\n> last week")
+        plain = talk.say("user", "I moved to Bonn in May.")
+        assert "a quotation" in memory.diagnose(pasted.id).reason
+        assert memory.diagnose(plain.id).reason == "can be recalled"

@@ -7,10 +7,8 @@ where it is a statement of the user: better too much than to be deaf.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import Literal
+from itertools import pairwise
 
 import msgspec
 
@@ -18,35 +16,27 @@ from recollect.policies.importance import small_talk
 from recollect.policies.phrases import (
     ASKS_USER,
     ASSENT,
-    DECISION,
-    ECHO,
+    CLAUSES,
     ENGLISH,
-    FACT,
-    FAILURE,
-    GOES_ON,
+    FLEETING,
     IDLE,
-    INSTRUCTS,
-    MATERIAL,
-    NAME,
+    INTRODUCES,
     NAMED_INSIDE,
-    OVERRULES,
-    PASSING,
-    PREFERENCE,
-    PROMISE,
-    QUESTION,
-    REMEMBER,
+    NAMES_SOMEBODY,
+    OF_SOMEBODY,
     REQUEST,
-    RESULT,
-    TASK,
-    TODAY,
-    TOLD,
-    VERB,
+    TASKS_FOLLOW,
     VITAL,
 )
+from recollect.policies.sentence_rules import Kind, find, has, judge
 from recollect.text.fence import without
 from recollect.text.sentences import sentences
-
-Kind = Literal["decision", "preference", "fact", "task", "error"]
+from recollect.text.statements.certainty import NOT_KEPT, NOTHING_KEPT, certainty, stated
+from recollect.text.statements.lists import parts
+from recollect.text.statements.material import own
+from recollect.text.statements.material_lines import Block
+from recollect.text.statements.roleplay import Scene, spoken_by_user
+from recollect.text.words import stems
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -72,83 +62,198 @@ WORTH: dict[Kind, float] = {"decision": 0.7, "preference": 0.6, "fact": 0.5, "ta
 _WORTH_OF_VITAL = 0.85
 _LONGEST = 600
 """Characters of a sentence. What is longer is a document, and no statement."""
-_QUOTED = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
-"""What somebody else wrote, as mails quote it."""
+_LONGEST_ANSWER, _LONGEST_BEGUN = 6, 12
+"""Words of an answer that is all of a turn, and of one that begins it or names more."""
+_RAMBLES = 240
+"""Characters from which on a sentence is cut to what it tells."""
+_MANY = 5
+"""So many clauses one after the other are a ramble, each of which is read by itself."""
+_REPEATED = 0.8
+"""Of the words of what the assistant says so many are the user's own, if it only repeats them."""
 
 
-@cache
-def _find(pattern: str, any_case: bool = True, multiline: bool = False) -> re.Pattern[str]:
-    return re.compile(pattern, (re.IGNORECASE if any_case else 0) | (re.MULTILINE if multiline else 0))
-
-
-def _has(pattern: str, text: str) -> bool:
-    return _find(pattern).search(text) is not None
-
-
-@cache
-def _named(pattern: str) -> re.Pattern[str]:
-    """A pattern in which a name begins with a capital, and everything else is as it comes."""
-    return re.compile(pattern.replace(NAME, f"(?-i:{NAME})"), re.IGNORECASE)
-
-
-def extract(turns: Sequence[Said]) -> list[Extracted]:
-    """What is worth keeping, in order; each text once."""
+def extract(turns: Sequence[Said], earlier: Sequence[Said] = ()) -> list[Extracted]:
+    """What is worth keeping, in order; each text once. `earlier` turns tell whether somebody plays a part by now."""
     facts: dict[str, Extracted] = {}
+    scene, silent = _standing(earlier)
     for at, turn in enumerate(turns):
         before = turns[at - 1] if at else None
-        for fact in _of_turn(turn, before, at):
+        if turn.role == "assistant":
+            found = _of_reply(turn, at, turns[:at])
+        elif turn.role == "user":
+            reading = read_turn(turn.text, before, scene)
+            scene, silent = reading.scene, silent or reading.silences
+            found = iter(()) if silent else _of_user(reading.own, before, at)
+        else:
+            continue
+        for fact in found:
             facts.setdefault(fact.text, fact)
     return list(facts.values())
 
 
-def _of_turn(turn: Said, before: Said | None, at: int) -> Iterator[Extracted]:
-    if turn.role not in ("user", "assistant"):
+def _standing(turns: Sequence[Said]) -> tuple[Scene, bool]:
+    scene, silent = Scene(), False
+    for at, turn in enumerate(turns):
+        if turn.role == "user":
+            reading = read_turn(turn.text, turns[at - 1] if at else None, scene)
+            scene, silent = reading.scene, silent or reading.silences
+    return scene, silent
+
+
+NO_SCENE = Scene()
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A turn of the user: the user's own words, and what was left out of it and why."""
+
+    own: str
+    left: tuple[Block, ...] = ()
+    scene: Scene = Scene()
+    silences: bool = False
+    """Whether nothing of the whole conversation is to be kept."""
+
+
+def read_turn(text: str, before: Said | None = None, scene: Scene = NO_SCENE) -> Reading:
+    """What of a turn is the user's own, after `before` and in a role play or none. For `extract` and for diagnoses."""
+    text = without(text).replace("’", "'")
+    spoken, parts, scene = spoken_by_user(text, before.text if before else "", scene)
+    read = own(spoken)
+    if NOT_KEPT.search(read.text):
+        left = Block("the user asked not to keep it", read.text)
+        return Reading("", (*parts, *read.left, left), scene, NOTHING_KEPT.search(read.text) is not None)
+    return Reading(read.text, (*parts, *read.left), scene)
+
+
+def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
+    if answer := _answer(text, before):
+        yield _made(answer, "fact", "user", "an answer to what was asked", at)
+        text = _rest(text)
+    listed = list(parts(text))
+    if text.strip() and not has(ENGLISH, text) and not any(part.item for part in listed):
+        yield from _of_foreign(text, at)
         return
-    text = _QUOTED.sub("", without(turn.text)).replace("’", "'")
-    if material := _find(MATERIAL, multiline=True).search(text):
-        text = text[: material.start()]
-    if turn.role == "user" and (answer := _answer(text, before)):
-        yield _made(answer, "fact", turn.role, "an answer to what was asked", at)
-        return
-    foreign = turn.role == "user" and not _has(ENGLISH, text)
-    last = ""
+    for part in listed:
+        if part.item:
+            yield _made(part.text, _kind_of_item(part.text), "user", "an item of a list", at)
+        else:
+            yield from _of_prose(part.text, at)
+
+
+def _of_foreign(text: str, at: int) -> Iterator[Extracted]:
     for sentence in sentences(text):
-        spoken = sentence.text.strip()
-        if sentence.code:
+        for piece in [] if sentence.code else _pieces(sentence.text.strip()):
+            if not piece.endswith(":") and "“…”" not in piece and (judged := _foreign(piece)):
+                yield _made(piece, judged[0], "user", judged[1], at)
+
+
+def _of_prose(text: str, at: int) -> Iterator[Extracted]:
+    earlier: list[str] = []
+    spoken = [sentence.text.strip() for sentence in sentences(text) if not sentence.code]
+    introduces = introduction(spoken)
+    tasks = any(has(TASKS_FOLLOW, sentence) for sentence in spoken)
+    for sentence in spoken:
+        if sentence.endswith(":"):
             continue
-        # Dictation has no full stops.
-        for piece in [spoken] if len(spoken) <= _LONGEST else _pieces(spoken):
-            judged = _foreign(piece) if foreign else judge(piece, turn.role)
-            if judged is not None:
-                kind, rule = judged
-                # "It" and "she" are nobody without the sentence before.
-                whole = f"{last} {piece}" if last and rule == "of somebody named before" else piece
-                yield _made(whole, kind, turn.role, rule, at)
-        last = spoken if len(spoken) <= _LONGEST // 2 and not spoken.endswith("?") else ""
+        for piece in _pieces(sentence):
+            for told in (told for part in stated(piece) for told in _facts_of(part)):
+                judged = judge(told, "user") or (_of_introduction(told) if introduces else None)
+                if judged is None and tasks and has(REQUEST, told) and certainty(told) == "stated":
+                    judged = "task", "a task among others"
+                if judged is not None:
+                    yield _made(_with_name(told, earlier), judged[0], "user", judged[1], at)
+        earlier.append(sentence)
+
+
+def _facts_of(sentence: str) -> list[str]:
+    """A sentence, or of one that rambles each clause by itself."""
+    if len(sentence) <= _RAMBLES:
+        return [sentence]
+    clauses = find(CLAUSES).split(sentence)
+    return clauses if len(clauses) >= _MANY else [_trimmed(sentence)]
+
+
+def _trimmed(sentence: str) -> str:
+    """Of a long sentence, from the first clause that says something worth keeping to the last."""
+    starts = [
+        0,
+        *(comma.end() for comma in find(r"[;:—–] |, (?:and |but |so |then |anyway )*").finditer(sentence)),
+        len(sentence),
+    ]
+    clauses = [sentence[start:end].strip(" ,;:—–") for start, end in pairwise(starts)]
+    worth = [
+        at
+        for at, clause in enumerate(clauses)
+        if judge(clause, "user") or find(NAMED_INSIDE, any_case=False).search(clause) or has(r"\d", clause)
+    ]
+    return sentence[starts[worth[0]] : starts[worth[-1] + 1]].rstrip(" ,;:—–") if worth else sentence
+
+
+def _of_reply(turn: Said, at: int, turns: Sequence[Said]) -> Iterator[Extracted]:
+    """What the assistant did and found. What it promises is its own, and what it repeats was said by the user."""
+    said = set[str]()
+    for sentence in sentences(own(without(turn.text).replace("’", "'")).text):
+        if sentence.code or (judged := judge(sentence.text.strip(), "assistant")) is None:
+            continue
+        said = said or {word for before in turns if before.role == "user" for word in stems(before.text)}
+        words = stems(sentence.text)
+        if len(said.intersection(words)) < _REPEATED * len(words):
+            yield _made(sentence.text.strip(), judged[0], "assistant", judged[1], at)
+
+
+def _with_name(sentence: str, earlier: list[str]) -> str:
+    """A sentence about "him" or "it" after those that say who that is: alone it would be about nobody."""
+    if not has(OF_SOMEBODY, sentence):
+        return sentence
+    context: list[str] = []
+    for before in reversed(earlier[-2:]):
+        if len(before) > _LONGEST // 2:
+            break
+        context.insert(0, before)
+        if (len(before.split()) > 2 and has(NAMES_SOMEBODY, before)) or find(NAMED_INSIDE, any_case=False).search(
+            before
+        ):
+            break
+    return " ".join([*context, sentence])
 
 
 def _pieces(sentence: str) -> list[str]:
-    pieces = _find(r"[,;] | and (?=i|we|my|the|he|she)| but | because ").split(sentence)
+    """A sentence, or what is told between the commas of one that never ends: dictation has no full stops."""
+    if len(sentence) <= _LONGEST:
+        return [sentence]
+    pieces = find(r"[,;] | and (?=i|we|my|the|he|she)| but | because ").split(sentence)
     return [piece for piece in pieces if len(piece) <= _LONGEST]
 
 
+def _kind_of_item(text: str) -> Kind:
+    head = text.partition(":")[0]
+    if has(r"\bto-?do\b|\bto do\b|\btasks?\b|\bdeadlines?\b", head):
+        return "task"
+    return "preference" if has(r"\b(?:conventions?|rules?|preferences?|answer|like|guidelines)\b", head) else "fact"
+
+
 def _made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
-    worth = _WORTH_OF_VITAL if role == "user" and _has(VITAL, text) else WORTH[kind]
+    worth = _WORTH_OF_VITAL if role == "user" and has(VITAL, text) else WORTH[kind]
     return Extracted(text, kind, role, rule, worth, at)
 
 
 def _answer(text: str, before: Said | None) -> str:
     """What was asked and what was answered, where the answer alone says nothing."""
-    reply = text.strip()
-    if before is None or before.role != "assistant" or not reply or len(reply.split()) > 6 or reply.endswith("?"):
+    said = sentences(text)
+    reply = said[0].text.strip() if said else ""
+    most = _LONGEST_BEGUN
+    if before is None or before.role != "assistant" or not reply or len(reply.split()) > most or reply.endswith("?"):
         return ""
-    if judge(reply, "user") is not None or small_talk(reply) or _has(ASSENT, reply) or _has(REQUEST, reply):
+    if len(reply.split()) > _LONGEST_ANSWER and (
+        has(r"\b(?:i|you|we|it|that|this)\b", reply) or not has(r"\b(?:what|where|which|who|how)\b", before.text)
+    ):
+        return ""
+    if judge(reply, "user") is not None or small_talk(reply) or has(ASSENT, reply) or has(REQUEST, reply):
         return ""
     asked = [sentence.text.strip() for sentence in sentences(without(before.text))]
     if (
         not asked
-        or not _has(ASKS_USER, asked[-1])
-        or _has(
+        or not has(ASKS_USER, asked[-1])
+        or has(
             r"\b(?:help|password|passphrase|passcode|pin|secret|token|code|can i|shall i|should i|"
             r"would you like|do you want|anything else)\b",
             asked[-1],
@@ -156,6 +261,12 @@ def _answer(text: str, before: Said | None) -> str:
     ):
         return ""
     return f"{asked[-1]} {reply}"
+
+
+def _rest(text: str) -> str:
+    """What comes after the first sentence."""
+    said = sentences(text)
+    return text[text.find(said[0].text) + len(said[0].text) :] if len(said) > 1 else ""
 
 
 def _foreign(sentence: str) -> tuple[Kind, str] | None:
@@ -166,64 +277,31 @@ def _foreign(sentence: str) -> tuple[Kind, str] | None:
     return None if question or short or "=" in sentence else ("fact", "a statement in another language")
 
 
-def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
-    """What sort of thing a sentence says, and by which rule; None if it is not worth keeping."""
-    if role == "assistant":
-        return _of_assistant(sentence)
-    if _has(REMEMBER, sentence) and len(sentence.split()) > 3 and not sentence.endswith("?"):
-        kind = "task" if _has(r"\b(?:forget|remember) to\b", sentence) else (_kind(sentence) or ("fact", ""))[0]
-        return kind, "asked to be remembered"
+def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
+    """What somebody who introduces themselves says without a verb, such as "Divorced, two kids"."""
+    if certainty(sentence) != "stated" or small_talk(sentence) or has(REQUEST, sentence):
+        return None
+    # One word is a name, an age or a condition.
+    word = find(r"^(?:hi|hello|hey|good \w+)[,!. ]+").sub("", sentence).strip(" .!")
     if (
-        _has(OVERRULES, sentence)
-        and _has(TOLD, sentence)
-        and (not sentence.endswith("?") or _has(r"\bi (?:am|have)\b|\bi'm\b", sentence))
+        has(IDLE, word)
+        or has(FLEETING, word)
+        or len(word) < 2
+        or (" " not in word and not (word.isdigit() or word[0].isupper()))
     ):
-        return "fact", "matters whatever is around it"
-    if small_talk(sentence) or _has(QUESTION, sentence) or len(sentence.split()) < 3:
         return None
-    if _has(r"^(?:please )?remind me\b", sentence):
-        return "task", "a reminder"
-    if _has(REQUEST, sentence) and not _has(INSTRUCTS, sentence) and _sort(DECISION, sentence) is None:
-        return None
-    if _has(IDLE, sentence):
-        # "It is on Friday" is idle talk, unless it corrects something, or goes on to say more.
-        if _has(FACT["a correction"], sentence):
-            return "fact", "a correction"
-        rest = _find(GOES_ON).split(sentence, maxsplit=1)
-        return judge(rest[1], role) if len(rest) > 1 and len(rest[1].split()) > 4 else None
-    judged = _kind(sentence) or _definite(sentence)
-    passing = _has(PASSING, sentence) or (_has(TODAY, sentence) and not _has(FACT["a change"], sentence))
-    return None if judged and judged[0] == "fact" and passing else judged
-
-
-def _definite(sentence: str) -> tuple[Kind, str] | None:
-    """A statement that names something: a number, or a name inside the sentence."""
-    named = _find(NAMED_INSIDE, any_case=False).search(sentence) or any(letter.isdigit() for letter in sentence)
-    return ("fact", "names something") if named and len(sentence.split()) > 3 and _has(VERB, sentence) else None
-
-
-def _kind(sentence: str) -> tuple[Kind, str] | None:
-    sorts: tuple[tuple[Kind, dict[str, str]], ...] = (
-        ("decision", DECISION),
-        ("preference", PREFERENCE),
-        ("error", FAILURE),
-        ("task", TASK),
-        ("fact", FACT),
+    return (
+        None
+        if has(
+            r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b|"
+            r"^just \w+ing\b|^ok you wanted\b|\ball over the shop\b",
+            word,
+        )
+        else ("fact", "an introduction")
     )
-    for kind, rules in sorts:
-        if rule := _sort(rules, sentence):
-            return kind, rule
-    return None
 
 
-def _sort(rules: dict[str, str], sentence: str) -> str | None:
-    return next((name for name, pattern in rules.items() if _named(pattern).search(sentence)), None)
-
-
-def _of_assistant(sentence: str) -> tuple[Kind, str] | None:
-    if sentence.endswith("?") or len(sentence.split()) < 4 or _has(ECHO, sentence):
-        return None
-    for name, pattern in RESULT.items():
-        if _has(pattern, sentence):
-            return ("decision" if name == "decided together" else "fact"), name
-    return ("task", "a promise") if _find(PROMISE, any_case=False).search(sentence) else None
+def introduction(spoken: Sequence[str]) -> bool:
+    """Whether sentences introduce their speaker: several short ones, with a name, an age or a trade."""
+    plain = [sentence for sentence in spoken if certainty(sentence) == "stated"]
+    return len(plain) > 1 and any(find(INTRODUCES, any_case=False).search(sentence) for sentence in plain[:2])

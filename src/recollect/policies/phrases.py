@@ -14,14 +14,6 @@ OVERRULES = (
 )
 """Is kept whatever is around it: a mood, a request, a question that tells it."""
 TOLD = r"\b(?:i am|i'm|i have|i've|i might|i may|i could|i can't|i cannot|i got|my|our|he|she|is|has)\b"
-MATERIAL = (
-    r"^(?:(?:please|can you|could you|would you|hi|hey|ok)[,!]? )*(?:summari[sz]e|translate|rewrite|"
-    r"proofread|rephrase|write|"
-    r"draft|fix|edit|correct|improve|explain|review|shorten|debug|format|continue|role-?play|pretend|analy[sz]e)\b"
-    r"[^.!?\n]*:\s|^(?:from|subject|to): "
-)
-"""What comes after it is somebody's text to work on, and not what the user says."""
-
 NAME = (
     r"(?!(?:You|It|He|She|They|We|I|This|That|These|Those|There|What|Who|How|If|So|And|But|The|My|Our|Your|"
     r"His|Her|Their|"
@@ -36,13 +28,6 @@ ADVERB = (
     r"typically|no longer) )*"
 )
 
-QUESTION = (
-    r"\?[\"'”’)\]]*$|^(?:(?:and|so|but|also|ok(?:ay)?|hey|hi|well|then),? )*(?:who|whom|whose|what|what's|whats|"
-    r"which|where|where's|when|when's|why|how|how's|is|are|am|was|were|do|does|did|can|could|would|should|shall|"
-    r"will|may|might|have|has|had|any) (?:i|you|we|they|he|she|it|the|a|an|there|this|that|these|those|my|your|"
-    r"our|is|are|was|were|do|does|did|can|could|would|should|to|about|many|much|long|often|far|old|else|some|idea|"
-    r"thoughts|chance|one|ones|of)\b"
-)
 REQUEST = (
     r"^(?:(?:and|so|but|also|ok(?:ay)?|hey|hi|well|then|now|great|thanks|thank you|perfect|yes|no|sure|"
     r"alright|right|first|next|good|cool|actually)[,.!:;]? )*"
@@ -55,14 +40,16 @@ REQUEST = (
     r"guess|imagine|assume|consider|say|repeat|wait|hold|do|provide|include|keep it|be|use it|come|get|turn|"
     r"move on|brainstorm|outline|name|sort|rank|answer|ask)\b"
 )
-INSTRUCTS = (
-    r"\b(?:always|never|from now on|in future|in the future|every time|whenever|going forward|by default|remember|"
-    r"for me|any ?more)\b"
+LASTS = (
+    r"\b(?:always|never|from now on|in future|in the future|every time|whenever|going forward|by default|"
+    r"any ?more|from here on|in general|that'?s how|"
+    r"when (?:i|you|we) (?!get\b|got\b|was\b|am\b|can\b)|if i ever|ever again|every answer|every \w+ you)\b"
 )
+INSTRUCTS = rf"(?:{LASTS}|\b(?:remember|for me|i prefer|not any)\b)"
 """Makes a wish that lasts out of a request."""
 REMEMBER = (
     r"^(?:(?:and|so|ok(?:ay)?|hey|also|oh)[,!]? )*(?:please |just |can you |could you |i want you to |"
-    r"i need you to )?"
+    r"i need you to |(?:would|will) you (?:please |kindly )?)?"
     r"(?:remember|note|keep in mind|don'?t forget|make a note|take a note|bear in mind|for the record|fyi|"
     r"for your information|heads up|important)\b[,:]?"
 )
@@ -75,7 +62,7 @@ IDLE = (
     r"don't know|do not know|don't think|"
     r"thought|suppose|doubt|bet|was wondering|was thinking|was just|am not sure|'m not sure|appreciate|"
     r"can imagine|feel|felt|could|might|may|would love to hear|would like to (?:know|hear|ask|see|understand|"
-    r"learn)|want to (?:know|ask|see|understand|learn)|need (?:help|advice|some|your|a hand|ideas)|"
+    r"learn)|want to (?:know|ask|see|understand|learn (?:about|how|more))|need (?:help|advice|some|your|a hand|ideas)|"
     r"have a (?:question|quick|favor|favour)|got it|got to go|have to (?:go|run)|gotta)\b"
     r"|i['’](?:ll (?:think|let you|try|see|get back|take|check|do that|go with that|give it)|m (?:good|fine|"
     r"ok|okay|great|back|here|ready|sorry|glad|happy|sure|not sure|wondering|curious|thinking|confused|"
@@ -97,11 +84,37 @@ PREFERENCE = {
         rf"\b(?:{WHO}|i|who) {ADVERB}(?:prefers?|likes?|loves?|enjoys?|hates?|dislikes?|adores?|favou?rs?|"
         rf"detests?|can'?t stand|cannot stand|don'?t (?:really |much )?(?:like|enjoy|care for|want|eat|drink|do)|"
         rf"doesn'?t (?:like|enjoy|care for|want|eat|drink)|do not (?:like|enjoy|want|eat|drink)|does not (?:like|"
-        rf"enjoy|want|eat|drink)|avoids?|would rather|['’]d rather|(?:am|is|are|'m|'re|'s) (?:a (?:big |"
+        rf"enjoy|want|eat|drink)|avoids?|would (?:much )?rather|['’]d (?:much )?rather|(?:am|is|are|'m|'re|"
+        rf"'s) (?:a (?:big |"
         rf"huge )?fan of|not a fan of|(?:really |very )?(?:fond of|into|keen on|partial to)))\b"
+    ),
+    "likes or dislikes said shortly": (
+        r"^(?:(?:and|but|so|also|oh|btw|honestly),? )*(?:love|hate|loathe|prefer|adore|can'?t (?:stand|bear)|"
+        r"cannot (?:stand|bear)|not a fan of|"
+        r"big fan of|don'?t like|not keen on|not into|allergic to)\b(?! (?:it|that|this|you|the \w+[.!]*$|"
+        r"the last|how)\b)|\b(?:i'?d say )?(?!all\b|went\b|came\b|get\b|it\b|is\b)[a-z]+ over (?!there\b|here\b|"
+        r"easter\b|it\b)[a-z]+(?=$|[,.;!]| (?:every|any|but|honestly|always)\b)|"
+        r"^my taste\b|\b(?:bores?|annoys?|irritates?|disgusts?) me\b|"
+        r"^(?:and |so |but )?no [\w -]{2,40} (?:for me|ever|please|pls)\b|\bi (?:do not|"
+        r"don'?t) (?:much )?care for\b|\bi think in [a-z]+"
     ),
     "a favourite": r"\bfavou?rites?\b",
     "how to be addressed": r"^(?:please |just |you can )?call me\b|\bmy pronouns\b|\bi go by\b",
+    "how to answer": (
+        r"(?:^|[,:;.] (?:and |but )?)(?:please |pls |kindly )*(?:don'?t|do not|never|don'?t ever|"
+        r"stop) (?:ever )?(?:sugar-?coat|flatter|butter|patronis|patroniz|"
+        r"start|open|begin|call|use|say|lecture|apologi|repeat|suggest|add|give|ping|message|text|write|remind|"
+        r"interrupt|correct|recommend|tell me|assume|book|plan|schedule)\w*\b"
+        r"(?=.*\b(?:me|my|i|answers?|replies|emojis?|bullets?|an answer|ever)\b)|"
+        r"^(?:(?:and|but|also|so),? )*(?:please |pls |can you |could you |can u )*(?:keep|write|talk|speak|"
+        r"answer|reply|use|format|give|show|explain|assume|correct|ask|message|call|send|make)\b"
+        r".*(?:\b(?:when (?:i|you|we)|whenever|always|each time|every time|in general|that'?s how|instead of my|"
+        r"easy words|words easy|plain to me|mails? (?:short|under|below))\b|under \d+ words)|"
+        r"^no (?:dots|bullets?|emojis?|lecture|fluff|jargon|preamble|smileys|faces|disclaimers|colou?r)\b|"
+        r"\bwhen i ask (?:for|you|about)\b|\bprose\b.*\bforward\b|"
+        r"\bhow i (?:like|want|learn)\b|\b(?:english|german|french|spanish|swedish|dutch|italian) (?:for chat|"
+        r"only|please when)"
+    ),
     "a lasting wish": (
         rf"^(?:please |i want you to |i(?:'d| would) like you to |you should )?(?:always|never|from now on|"
         rf"in future|in the future|going forward|by default|don'?t ever|stop|avoid|no more)\b|"
@@ -123,6 +136,19 @@ DECISION = {
         r"^(?:ok(?:ay)?,? |so,? |then,? |great,? |alright,? )*let(?:'s|’s| us) (?:go with|use|stick with|pick|"
         r"choose|take|move to|switch to|drop|keep)\b"
     ),
+    "a rule": (
+        r"\bin (?:our|this|the) (?:\w+ )?(?:codebase|repo|repository|project|team|company|clinic|kitchen|office|"
+        r"module|backend|frontend|monorepo|house|shop|school|lab)\b"
+        r"(?=.*\b(?:never|always|only|must|no|not|nobody|every|all|needs?|gets?|use|uses|go|goes)\b)|\b(?:house|"
+        r"team) (?:rule|law|policy)\b|\bcompany[- ]wide\b|"
+        r"\bis (?:banned|forbidden|mandatory|not allowed)\b|\b(?:has|have) a (?:policy|rule)\b|^(?:(?:all|every|"
+        r"no) [a-z][\w -]{2,30} (?:in|with|on)|(?:all|every|new|no) [a-z][\w -]{2,30} (?:go|goes|gets?|use|uses|"
+        r"logs?|must|never|always)) |\bnever on a?\b|\bgets you (?:shot|fired)\b|\bmax(?:imum)? \d+ (?:chars|"
+        r"characters|words|lines|days|people)\b|"
+        r"\b(?:keys|logs|files|tests|secrets|configs?|code|docs|deploys?|services|branches|commits) (?:go|goes|"
+        r"live|lives|sit|sits|logs?|happen|leave|leaves|never|always) |"
+        r"^no (?:meetings|merges|deploys|calls|shoes|phones|pets|smoking) \w+"
+    ),
     "a decision": (
         r"\b(?:decision(?: is| was|:)|it(?:'s| is) (?:decided|settled|final|agreed)|settled then|"
         r"that's (?:decided|settled)|was (?:decided|approved|"
@@ -141,6 +167,14 @@ TASK = {
     "a reminder": (
         r"^(?:need to|gotta|have to|must|got to|outstanding:|still to do:) ?\w+|\bmustn'?t (?:miss|forget)\b|"
         r"\bowe \w+|\bremind me\b|\bto-?dos?\b|\bdon'?t (?:let me )?forget to\b|\baction items?\b|\bremember to\b"
+    ),
+    "an appointment": (
+        r"\b(?:interview|exam|dentist|doctor|gp|appointment|flight|wedding|birthday|party|concert|surgery|op|"
+        r"operation|trip|demo|play|reunion|"
+        r"club|physio|scan|hearing|match|race|marathon|viewing|conference|reservation|recital|defen[cs]e|"
+        r"graduation|funeral|therapy|visit)(?:'s)?\b"
+        r"(?=.*(?:\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:jan|feb|mar|apr|may|june?|july?|aug|sep|"
+        r"sept|oct|nov|dec)[a-z]*\b|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}[/.:]\d))"
     ),
     "due": (
         r"\b(?:due|deadline)\b|\b(?:by|before|until|no later than) (?:mon|tues|wednes|thurs|fri|satur|sun)day\b|"
@@ -172,7 +206,9 @@ FACT = {
         rf"\b(?:i|we)(?:'m|'re| am| are| was| were) {ADVERB}(?:not )?(?:a|an|the|one of|from|in|at|on|based|born|"
         rf"called|named|living|working|married|engaged|divorced|single|widowed|vegetarian|vegan|allergic|"
         rf"intolerant|lactose|gluten|diabetic|pregnant|colou?r-?blind|left-handed|right-handed|retired|"
-        rf"self-employed|unemployed|fluent|studying|learning|training|responsible|\d|twenty|thirty|forty|fifty|"
+        rf"self-employed|unemployed|fluent|studying|learning|training|writing|applying|saving|moving|getting|"
+        rf"planning|dating|raising|taking|expecting|considering|recovering|travelling|traveling|flying|renting|"
+        rf"responsible|\d|twenty|thirty|forty|fifty|"
         rf"sixty|part of|member|parents?|hiring|building|running|using|migrating|short|tall|dyslexic|deaf|blind|"
         rf"autistic|jewish|muslim|christian|hindu|buddhist|[a-z]+(?:ese|ish|ian|can|ist|er|or|eer)\b)"
     ),
@@ -190,12 +226,14 @@ FACT = {
     "has done": (
         rf"\b(?:i|we)(?:'ve| have) {ADVERB}(?:been|had|got|moved|bought|sold|quit|left|joined|started|stopped|"
         rf"finished|switched|changed|lived|worked|known|used|owned|booked|signed|adopted|become|lost|won|turned|"
-        rf"hired|closed|opened|migrated|upgraded|replaced)\b"
+        rf"hired|closed|opened|migrated|upgraded|replaced|swapped|entered|applied|passed|run|written|played|"
+        rf"taught|had|married|retired|paid|agreed|enrolled|registered)\b"
     ),
     "of what is one's own": (
         rf"^(?:(?:and|but|so|well|oh|also|by the way|btw|actually|yes|yeah|no|"
         rf"sorry)[,.!]? )*{OWN}(?:'s)? {ADVERB}(?:is|are|was|were|has|have|had|isn'?t|aren'?t|wasn'?t|will be|'s|"
-        rf"lives?|lived|works?|worked|moved|died|passed|turned|turns|started|starts|got|goes|went|comes|came|runs|"
+        rf"call|have|name|clean|want|lives?|lived|works?|worked|moved|died|passed|turned|turns|started|starts|"
+        rf"got|goes|went|comes|came|runs|"
         rf"ran|needs?|likes?|loves?|hates?|speaks?|plays?|studies|studied|uses?|costs?|weighs?|drives?|said|says|"
         rf"told|takes?|took|left|quit|joined|bought|sold|wants?|prefers?|eats?|sleeps?|barks?|opens?|closes?|ends?|"
         rf"expires?|broke|crashed|arrives?|arrived|visits?|visited|teaches|called|calls|earns?|owns?|stays?|lost|"
@@ -218,14 +256,44 @@ FACT = {
         r"returns?|consists?|allows?|limits?|ships?|will be|must be|stays?|means?|went up|went down|rose|fell|"
         r"grew|increased|decreased|doubled|dropped)\b"
     ),
+    "of oneself without a subject": (
+        r"^(?:(?:and|but|so|also|oh|btw|ok|well|anyway|yes|no|nope),? )*(?:on (?:[a-z]+ )?(?:[a-z]{4,}(?:in|ol|"
+        r"am|ine|one|ide|ate|an|il|ets|ication|eds|leave|disability|benefits|warfarin)\b|\d)|"
+        r"been (?:on|a|an|in|at|with|playing|working|living)|born|(?:came|come|moved|hail) (?:from|to|here)|"
+        r"liv(?:e|ing) (?:in|out|at|with|near|on|alone)|work(?:ing)? (?:as|at|in|for|on|from|\d)|"
+        r"allergic|divorced|married|not married|single|widowed|retired|vegan|vegetarian|coeliac|celiac|diabetic|"
+        r"diagnosed|booked|sold|bought (?:a|an|the|my|our)|"
+        r"adopted|graduated|studying|studied|training for|quit|got (?:a|an|the|my|\d|married|engaged|divorced|"
+        r"promoted|fired|into|accepted)|turned \d|starting (?:as|at|with|in|my|a)|never learn(?:ed|t)|"
+        r"need (?:\d|to)|own (?:a|an|two|\d)|drive (?:a|an)|speak [A-Za-z]|renting|day rate|no (?:alcohol|pork|"
+        r"meat|dairy|gluten|sugar|nuts|fish|kids|pets|car|children)\b)"
+    ),
+    "what one cannot or will not": (
+        r"\b(?:i|we) (?:really |just |also |simply )?(?:can'?t|cannot|can not|never|don'?t|do not|no longer|"
+        r"am not|'m not|won'?t) (?:ever |really |even |usually )?(?!know\b|think\b|see\b|believe\b|"
+        r"mind\b|wait\b|remember\b|understand\b|get\b|find\b|wanna\b|want to\b|sure\b|care\b|feel\b|mean\b|say\b|"
+        r"tell\b|have time\b|thought\b|propose\b|complain\b|wish\b|stop\b|decide\b|agree\b|save\b|keep\b|"
+        r"help\b)[a-z]{2,}"
+    ),
+    "what does one good or harm": r"\b(?!(?:it|that|this|which|he|she|they|you|who)\b)[a-z]+ (?:makes?|gives?|"
+    r"nearly killed|almost killed|made|gave) me\b(?! (?:laugh|smile|think|wonder|happy|sad|cry|feel|a (?:sec|"
+    r"minute|moment)|the)\b)",
+    "a relation told shortly": (
+        r"^(?:(?:and|but|so|oh|btw),? )*(?:wife|husband|mum|mom|dad|mother|father|son|daughter|sister|brother|"
+        r"grandma|grandpa|gran|nan|partner|girlfriend|boyfriend|boss|landlord|accountant|"
+        r"eldest|youngest|(?:the )?(?:kids|twins|baby|wife|dog|cat))(?:'s)? (?:is|are|was|an?|has|had|got|lives?|"
+        r"works?|drives?|turns?|turned|does|moved|comes?|starts?|started|goes|teaches|hates|loves|likes)\b"
+    ),
     "a change": (
-        r"\b(?:no longer|not any ?more|any ?more\b|used to|instead of|changed (?:to|from|it)|moved (?:to|from)|"
+        r"(?:^|[,;] )(?:and |so |but )?it(?:'s| is) .*\bnow\b|\b(?:no longer|not any ?more|any ?more\b|used to|"
+        r"instead of|changed (?:to|from|it)|moved (?:to|from)|"
         r"switched (?:to|from)|renamed|as of|effective|since (?:last|yesterday|january|february|march|april|may|"
         r"june|july|august|september|october|november|december|\d))\b"
     ),
     "a correction": (
         r"^(?:actually|sorry|correction|wait|no|oops|i meant|i misspoke|small correction)[,:]? (?!(?:thanks|thank|"
-        r"worries|problem|never|that's all|nothing)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
+        r"worries|problem|never|that's all|nothing|not (?:that|this|the|yet|really|now)|(?:not )?that one|"
+        r"the other)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
         r"make (?:it|that)|not )"
     ),
     "who belongs to whom": (
@@ -238,7 +306,8 @@ FACT = {
         r"a chance|back)\b)[a-z]+"
     ),
     "of somebody named before": (
-        r"^(?:he|she|they|it)(?:'s|'re)? (?:is|are|was|were|has|have|had|lives?|works?|moved|likes?|loves?|hates?|"
+        r"^(?:and |so |but )?(?:he|she|they|it)(?:'s|'re)? (?:says?|said|thinks?|told|reckons?|wants?|turns?|"
+        r"turned|is|are|was|were|has|have|had|lives?|works?|moved|likes?|loves?|hates?|"
         r"prefers?|studies|plays?|speaks?|costs?|runs?|uses?|needs?|allergic|\d|a|an|the|called|named|born|from|"
         r"in|vegetarian|vegan|married|expecting|starting)\b"
     ),
@@ -259,20 +328,87 @@ VERB = (
 PASSING = (
     r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?:'ve| have)? (?:just |only |also )?(?:had|ate|eat|"
     r"went|saw|tried|was (?:looking|reading|trying|talking|about)|were (?:looking|talking|trying)|read|watched|"
-    r"got|took|slept|woke|left|started|finished|made|ran) (?!.*\b(?:job|married|divorced|degree|licen[cs]e|house|"
-    r"flat|apartment|car|dog|cat|baby|promot\w+|diagnos\w+|surgery|operation|company|hired|fired|accepted|visa|"
+    r"got|took|slept|woke|left|started|finished|made|ran) (?!.*\b(?:job|married|divorced|degree|licen[cs]e|houses?|"
+    r"flat|apartment|cars?|dogs?|cats?|kids|baby|promot\w+|diagnos\w+|replaced|removed|knee|hip|surgery|"
+    r"operation|company|hired|fired|accepted|visa|"
     r"passport|marathon|school|university|business|smoking|drinking|therapy|treatment|medication|allerg\w+|since|"
     r"years?|months?|every|from .* to)\b)"
 )
 TODAY = r"\b(?:today|tonight|this morning|right now|at the moment|just now|a minute ago|earlier)\b"
 
 PROMISE = (
-    r"\b(?:I(?:'ll| will)|I(?:'m| am) going to) (?!(?:be (?:happy|glad|here|there)|keep (?:that|this|it|all|these|"
-    r"those|your)|remember|note|do my best|try|help|explain|need|walk|assume|use|make sure|make a note|stick|"
-    r"let you know|go over|show|give|provide|start|bear|take that|adjust|stop|answer|avoid|keep in|continue|wait|"
-    r"summari[sz]e|list|suggest|look forward|say|think|describe|outline|never|always|just|gladly|definitely|"
-    r"certainly|also|do that|do so|have)\b)[a-z]+ (?!(?:that|this|it) in mind)\S+"
+    r"\b(?:I(?:'ll| will| can| could)|I(?:'m| am) going to|let me|I'd) (?!be able)[a-z]+|\b(?:will do|noted|"
+    r"got it|understood|on (?:the|your) list|"
+    r"I'(?:ve|ll) (?:noted|kept|remembered|updated|taken|written|left|recorded|saved)|taken (?:off|care))\b"
 )
+"""What the assistant means to do is its own, and what it wrote down was the user's."""
+FLEETING = (
+    r"\b(?:need|must|have|got) to (?:know|say|vent|ask you|laugh|admit|confess|go (?:now|and)|run)\b|"
+    r"\bi (?:should|shall) (?:say|like|think|allow|see)\b|\bi need (?:somebody|someone)\b|"
+    r"^.{0,30}\bi love (?:it|you|that|this)\b|^(?:and |so |but )?that'?ll\b|^(?:(?:and|so|but|ok|well|oh|ugh|"
+    r"sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|"
+    r"knackered|exhausted|"
+    r"confused|lost|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|"
+    r"leave|eat|sleep|head|hop|board|get|make|have|start)|hang on|hold on|"
+    r"one (?:sec|moment|minute)|on (?:the|my) (?:bus|train|tram|way|phone|sofa|couch)|back in|heading (?:out|off|"
+    r"home|to bed)|sneezed)\b|"
+    r"^(?:and |so |but )?you(?:'d)? (?:said|told|promised|mentioned|asked|swapped|forgot|left|misread|got|missed|"
+    r"changed|dropped|ignored|wrote|stored)\b|^(?:that|this)(?:'s| is) (?:wrong|incorrect|off|not (?:right|"
+    r"it))\b|^(?:and |so |but |ugh,? )?my (?:brain|head|fingers|face|eyes|feet|phone|battery|tea|coffee|jaw|"
+    r"bum)(?:'s)? (?:is|are|was|were|hurts?|'s|at|feels?)\b|"
+    r"\bphone'?s at \d|\b(?:going to|gonna|started to) (?:snow|rain|pour)|\b(?:it'?s|it is) (?:\w+ )?(?:snowing|"
+    r"raining|pouring|freezing|chucking|hailing)|^(?:it |snow |rain |sun )(?:up to|clicks)|\bi have seen things|"
+    r"\bi'?m a clown|^i can sleep|^.{0,20}\b(?:lol|haha|lmao)$|^(?:this|that) i (?:like|love)\b|^there (?:is|"
+    r"'s) more\b|^(?:test )+|\bfair enough\b|\bwrong window\b|"
+    r"\b(?:wish me luck|don'?t mind me|bear with me|you absolute|swear to god|made me laugh|no idea why)\b"
+)
+"""A state of the moment."""
+THIS_TIME = (
+    r"\b(?:this (?:time|one|once|answer|reply|email|mail|caption|snippet|message)|just (?:this )?once|for now|"
+    r"in (?:this|that) (?:snippet|file|text|caption|mail|post|one|paragraph))\b"
+)
+"""Makes a wish for the moment out of a request."""
+INTRODUCES = (
+    r"^(?:(?:[Hh]i|[Hh]ello|[Hh]ey|[Oo]k|[Ss]o|[Rr]ight|[Ww]ell|[Bb]asics|"
+    r"[Ii]ntro)[!,.: >-]* )*(?:[A-Z][\w'-]+ here\b|[Ii]'?m [A-Z]|[Ii] am [A-Z]|[Mm]y name|(?:[Ii]t'?s|"
+    r"[Nn]ame'?s) [A-Z]|[Mm]yself [A-Z])|"
+    r"^[a-z]\w+ here[,.] |\b\d\d ?(?:y/?o|yo|yr|years? old)\b|\b\d\d ?[fFmM]\b|^[A-Z]\w+ [A-Z]\w+\.$|\b\d'\d|"
+    r"\b\d+ ?(?:lbs?|kg|cm)\b|^[A-Z]\w+ [A-Z]\w+[.,] \d\d\b|^[A-Z][\w ]+, \d\d\b|"
+    r"\b(?:[Ii] (?:work as|teach|live in|own|run)|[Ii]'?m an? [a-z]+ (?:in|at|from|for|and|with)) |\b[Bb]orn \d|"
+    r"^(?:[Rr]etired|[Ss]taff|[Ss]enior|[Jj]unior|P[Hh]D|[Ss]ingle) |\bwanted background"
+)
+"""Tells who speaks. Capitals count."""
+TASKS_FOLLOW = (
+    r"\bthings? (?:to (?:be done|do)|i (?:have|need) to do)\b|\bto-?do\b|\bon my list\b|\bi will forget\b|"
+    r"\bhold me to\b|\bdon'?t let me forget\b"
+)
+"""After it orders are the speaker's own tasks."""
+MAY_DO = (
+    r"\b(?:i|we)(?: (?:might|may|could|will probably)|'ll probably|(?:'m| am|'re| are) thinking (?:of|"
+    r"about)) (?:move|moving|quit|quitting|drop|dropping|leave|leaving|buy|buying|sell|"
+    r"selling|take|taking|start|starting|change|changing|switch|switching|apply|retire|study|marry|adopt|"
+    r"adopting|an?)\b"
+)
+"""A plan that is not sure. It is kept with its doubt."""
+CLAUSES = (
+    r",? (?:and|but|so|because|then|anyway)(?: then| anyway| while i waited)* (?=(?:i|i'm|i've|we|my|our|the|he|"
+    r"she|they|it|there|while|also)\b)|; |, (?=(?:i|i'm|we|my) [a-z]+)"
+)
+"""Where one clause ends and the next begins."""
+ONLY_LIKENED = (
+    r"\b(?:felt|feels?|sounds?|looks?|smells?|seems?|was|is|are|acts?|slept|of it|it|that|this|him|them|me|stuff|"
+    r"\w+ing|porridge|[^\w\s,.]) (?:\w+ )?like (?:a|an|the|that|i'?m|it|you|he|she|i|\w+ing)\b"
+)
+"""Compares, and likes nothing."""
+NAMES_SOMEBODY = (
+    r"\b(?:my|our) [a-z]+|\b(?:mum|mom|dad|wife|husband|sister|brother|son|daughter|boss|doctor|landlord|"
+    r"neighbou?r)\b|^[A-Z][a-z]+(?:'s)? [a-z]+"
+)
+OF_SOMEBODY = (
+    r"^(?:(?:and|so|but|also|oh|because|then),? )*(?:he|she|they|it|his|her|their|its|he's|she's|they're|it's|"
+    r"hes|shes)\b|^been on it\b|^mine\b"
+)
+"""Begins with somebody or something named before."""
 RESULT = {
     "did it": (
         r"^(?:(?:done|ok(?:ay)?|great|good news|all set|update)[,.:!—-]+ ?)*I(?:'ve| have)? (?:now |just |"
@@ -301,10 +437,12 @@ RESULT = {
 }
 ECHO = (
     r"^(?:(?:so|well|yes|right|ok(?:ay)?|sure|great|of course|perfect|noted|got it)[,.!:]? )*(?:you\b|"
+    r"I'm (?:glad|sorry|happy)|"
     r"since you|your [a-z' ]+ (?:is|are) "
     r"(?!\S*\d))|\b(?:you (?:said|told|mentioned|asked)|as (?:you|I) (?:said|mentioned)|based on what|what I "
     r"(?:remember|know|have)|I (?:remember|recall|have noted)|from (?:our|what|my) |according to)\b"
 )
+ASKS_TO = r"^(?:(?:love|ok|thanks)[^.!?]*[.,] )?(?:can|could|would|will) (?:you|u) (?:please )?"
 ASKS_USER = r"\b(?:you|your)\b.*\?[\"'”’)]*$"
 ENGLISH = (
     r"\b(?:the|i|i'm|i've|my|is|are|to|and|we|we're|you|it|it's|for|with|that|this|not|have|has|"
@@ -312,7 +450,14 @@ ENGLISH = (
     r"our|can|can't|yes|but|like|how|what|good|hi|hello|take|your|just|get|got|from|by|up|out|if|"
     r"about|they|she|his|her|"
     r"there|their|again|morning|back|need|want|still|soon|too|very|ok|okay|of|were|been|had|did|does|who|when|where|"
-    r"called|now|new|likes?|loves?|lives|works)\b"
+    r"called|now|new|likes?|loves?|lives|works|which|way|fair|enough|wrong|draw|set|thought|him|them|would|could|"
+    r"should|some|any|more|first|"
+    r"before|after|because|really|something|anything|nothing|never|always|only|than|then|today|tomorrow|"
+    r"yesterday|week|weeks|month|months|year|years|night|kids|wife|husband|"
+    r"mum|mom|dad|into|until|without|over|under|don'?t|dont|im|ive|cant|allergic|divorced|married|retired|born|"
+    r"moved|living|working|no way|that's|thats|test|it|sorry|"
+    r"pls|plz|between|instead|points|give|tell|show|write|use|make|add|create|explain|quiz|prove|reverse|recover|"
+    r"delete|deleted|resume|notes|joke|call|calls|me a|discuss|short|two|three)\b"
 )
 """Words that other languages have not: "in", "was" and "will" are German too."""
 ASSENT = (

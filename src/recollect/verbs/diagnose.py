@@ -11,6 +11,7 @@ import msgspec
 
 from recollect.audit import AuditLog, with_words
 from recollect.policies.decay import strength
+from recollect.policies.extraction import read_turn
 from recollect.policies.personal import find_personal, secret_in
 from recollect.policies.retention import decayed, early
 from recollect.policies.secrets import find
@@ -69,7 +70,15 @@ def diagnose(view: View, ident: str) -> Diagnosis:
         return Diagnosis(
             ident, state, f"expired: a {record.kind} is kept for a limited time", record.expires_at, None, left
         )
-    return Diagnosis(ident, state, "can be recalled", record.created_at, None, left)
+    return Diagnosis(ident, state, f"can be recalled{_not_read(record)}", record.created_at, None, left)
+
+
+def _not_read(record: Record) -> str:
+    """Which parts of what a user said give no facts, because they are not the user's own words."""
+    if record.role != "user":
+        return ""
+    reasons = dict.fromkeys(block.reason for block in read_turn(record.text).left)
+    return f"; facts are not read from parts of it: {', '.join(reasons)}" if reasons else ""
 
 
 def _absent(view: View, ident: str) -> Diagnosis:

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 
 import msgspec
 
-from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, argument, last_of, plain, turns
+from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, argument, before_last, last_of, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
 from recollect.facets.conversations.persist import keep, without_refused
@@ -27,6 +27,8 @@ Storing = Literal["facts", "turns"]
 """Store the facts of a conversation, or every turn word for word."""
 
 _log = logging.getLogger("recollect.wrap")
+_EARLIER = 20
+"""So many messages tell whether the user plays a part, or asked to keep nothing."""
 _REMEMBERED = 10_000
 """So many turns are known to be stored already."""
 
@@ -311,8 +313,13 @@ class WrappedCall:
             view.log_refusal("remember", SecretError("content", find(new.pop(role), view.preset.secrets) or ""))
         asked = last_of(self._messages, "assistant") if "user" in new else ""
         spoken = [Said("assistant", asked), *(Said(role, text) for role, text in new.items())]
+        earlier = [Said(role, text) for role, text in before_last(self._messages, _EARLIER)]
         # Repeated passages were cut out of the answer, which may have changed its meaning.
-        facts = [fact for fact in extract(spoken) if fact.turn and not (fact.role == "assistant" and "…" in fact.text)]
+        facts = [
+            fact
+            for fact in extract(spoken, earlier)
+            if fact.turn and not (fact.role == "assistant" and "…" in fact.text)
+        ]
         keep(view, facts, view.address.conversation, [{"source": self.shape.source}] * len(facts))
 
     def _store_each(self, claimed: Sequence[Turn], items: Sequence[dict[str, Any]]) -> None:

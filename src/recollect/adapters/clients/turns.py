@@ -113,6 +113,13 @@ def last_of(messages: Sequence[Message], role: str) -> str:
     return next((text_of(message) for message in reversed(before) if message.get("role") == role), "")
 
 
+def before_last(messages: Sequence[Message], most: int) -> list[tuple[str, str]]:
+    """The role and words of the messages before the user's last one, of `most` at the end."""
+    at = _last_user_index(messages)
+    before = messages if at is None else messages[:at]
+    return [(str(message.get("role")), text_of(message)) for message in before[-most:]]
+
+
 def _key(place: Sequence[object], messages: Sequence[Message]) -> bytes:
     """A hash of the messages without system prompts, because many of these hold the time of day."""
     spoken = [
