@@ -64,6 +64,8 @@ def facts_of(record: Record) -> Iterator[tuple[str, Styled | None]]:
     yield "recalled", _recalled(record)
     yield "expires", text.moment(record.expires_at, now) if record.expires_at else None
     yield "archived", text.moment(record.archived_at, now) if record.archived_at else None
+    yield "valid from", text.moment(record.valid_from, now) if record.valid_from else None
+    yield "valid until", text.moment(record.valid_until, now) if record.valid_until else None
     yield "superseded by", (record.superseded_by, ID) if record.superseded_by else None
     yield "references", "\n".join(record.references) or None
     yield "metadata", msgspec.json.encode(record.metadata).decode() if record.metadata else None

@@ -33,6 +33,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "channel": lambda value: validation.name(value, "channel"),
     "created_at": lambda value: parse_time(value, "created_at"),
     "expires_at": lambda value: parse_time(value, "expires_at"),
+    "valid_from": lambda value: parse_time(value, "valid_from"),
+    "valid_until": lambda value: parse_time(value, "valid_until"),
     "references": validation.references,
     "derived_from": validation.sources,
     "metadata": validation.metadata,
@@ -102,6 +104,8 @@ def draft_record(
         get("embedding_model"),
         digest(ident, tier, kind, role, content, created) if is_final else "",
         derived_from=get("derived_from", ()),
+        valid_from=get("valid_from"),
+        valid_until=get("valid_until"),
     )
 
 
@@ -167,6 +171,7 @@ def _checked(fields: Mapping[str, Any], any_tags: bool) -> dict[str, Any]:
         validation.content(None)
     if "embedding_model" in values and "embedding" not in values:
         raise InputError("embedding_model", "names the model of an embedding, and there is none")
+    validation.validity(values.get("valid_from"), values.get("valid_until"))
     return values
 
 
