@@ -69,6 +69,7 @@ def draft_record(
     screen(preset.secrets, "content", text)
     if metadata:
         screen(preset.secrets, "metadata", render(metadata))
+    validation.validity(get("valid_from"), get("valid_until"))
     for field in ("tags", "references", "derived_from"):  # which may have been given as anything that can be iterated
         if names := get(field):
             screen(preset.secrets, field, " ".join(names))
@@ -171,7 +172,6 @@ def _checked(fields: Mapping[str, Any], any_tags: bool) -> dict[str, Any]:
         validation.content(None)
     if "embedding_model" in values and "embedding" not in values:
         raise InputError("embedding_model", "names the model of an embedding, and there is none")
-    validation.validity(values.get("valid_from"), values.get("valid_until"))
     return values
 
 
