@@ -213,10 +213,21 @@ def test_the_parts_of_such_a_score_add_up(memory: Memory, moved: tuple[Record, R
 
 def test_what_was_archived_or_forgotten_stays_so(memory: Memory, moved: tuple[Record, Record]) -> None:
     old, _ = moved
-    memory.forget(old.id)
-    assert "I live in Lyon." not in texts(memory.recall("Where did I live in May?"))
     memory.archive(memory.remember("I live in a tent.", created_at="2026-04-01").id)
-    assert "I live in a tent." not in texts(memory.recall("Where did I live in May?"))
+    assert texts(memory.recall("Where did I live in May?")) == ["I live in Lyon.", "I live in Berlin."]
+    memory.forget(old.id)
+    assert texts(memory.recall("Where did I live in May?")) == ["I live in Berlin."]
+
+
+def test_what_expired_since_is_no_answer(memory: Memory, clock: Clock) -> None:
+    memory.remember("Tea is at four.")
+    old = memory.remember("I live in Lyon.", expires_at="2026-09-01")
+    clock.now = JULY
+    memory.revise(old.id, content="I live in Berlin.")
+    clock.now = datetime(2026, 8, 1, tzinfo=UTC)
+    assert texts(memory.recall("Where did I live in May?")) == ["I live in Lyon.", "I live in Berlin."]
+    clock.now = NOW
+    assert texts(memory.recall("Where did I live in May?")) == ["I live in Berlin."]
 
 
 def test_without_superseded_memories_nothing_changes(
