@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -177,6 +179,22 @@ def test_a_time_chooses_what_is_valid_then(memory: Memory) -> None:
         assert {record.text for record in memory.list(valid_at=when)} == expected
         assert set(texts(memory.recall("fox", valid_at=when.isoformat(), min_relevance=0.0))) == expected
     assert len(memory.list()) == 3
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_the_command_line_tells_it(memory: Memory, store_url: str, moved: tuple[Record, Record]) -> None:
+    def printed(*arguments: str) -> str:
+        command = [sys.executable, "-m", "recollect", *arguments, "--store", store_url]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    old, _ = moved
+    assert "valid until    2026-07-01" in printed("show", old.id)
+    assert "until 2026-07-01" in printed("history", old.id)
+    made = json.loads(printed("remember", "Ann works at Acme", "--valid-from", "2020-01-01", "--json"))
+    assert made["valid_from"] == "2020-01-01T00:00:00Z"
+    assert [one["id"] for one in json.loads(printed("list", "--json", "--valid-at", "2019-01-01"))] == [
+        record.id for record in memory.list() if record.id != made["id"]
+    ]
 
 
 def test_recall_as_at_a_time_leaves_out_what_was_over(memory: Memory, clock: Clock) -> None:

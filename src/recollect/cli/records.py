@@ -30,6 +30,8 @@ def records_table(records: Sequence[Record], *, with_state: bool = False) -> Non
         columns.append((Column("imp.", right=True), lambda record: f"{record.importance:.2f}"))
     if with_state:
         columns.append((Column("state"), lambda record: record.state(now)))
+    if with_state and width >= _NARROW and any(record.valid_from or record.valid_until for record in records):
+        columns.append((Column("valid"), lambda record: text.span(record.valid_from, record.valid_until)))
     if width >= _WIDE and any(record.address.agent for record in records):
         columns.append((Column("agent"), lambda record: record.address.agent or ("shared", QUIET)))
     if width >= _WIDE and any(record.tags for record in records):
