@@ -175,6 +175,8 @@ class AsyncConversations:
         importance: Annotated[float | None, Doc('From 0 to 1; judged from the words if it is left out.')] = None,
         tier: Annotated[Tier | None, Doc('Who sees it; by its kind if it is left out.')] = None,
         tags: Annotated[Iterable[str] | None, Doc('Words to find it by.')] = None,
+        valid_from: Annotated[datetime | str | None, Doc('Since when it is so, as ISO 8601.')] = None,
+        valid_until: Annotated[datetime | str | None, Doc('Until when it is so, as ISO 8601.')] = None,
     ) -> Record:
         """Keep something that was learnt while working. How far it is seen goes by its kind, unless `tier` says so.
 
@@ -845,6 +847,8 @@ class AsyncMemory:
         channel: Annotated[str | None, Names('channel'), Doc('The channel it belongs to.')] = None,
         created_at: Annotated[datetime | str | None, Doc('When it was said, as ISO 8601; now if left out.')] = None,
         expires_at: Annotated[datetime | str | None, Doc('When it expires, as ISO 8601.')] = None,
+        valid_from: Annotated[datetime | str | None, Doc('Since when it is so, as ISO 8601.')] = None,
+        valid_until: Annotated[datetime | str | None, Doc('Until when it is so, as ISO 8601.')] = None,
         references: Annotated[Iterable[str] | None, Names('memory'), Doc('Ids of memories it refers to.')] = None,
         metadata: Annotated[Mapping[str, Any] | None, Doc('Names and JSON values of your own.')] = None,
         tier: Annotated[Tier | None, Doc('Who sees it.')] = None,
@@ -995,6 +999,8 @@ class AsyncMemory:
         tags: Annotated[Iterable[str] | None, Doc('Tags in place of the old ones.')] = None,
         role: Annotated[Role | None, Doc('Another role.')] = None,
         source: Annotated[str | None, Doc('Another source.')] = None,
+        valid_from: Annotated[datetime | str | None, Doc('Since when it is so, as ISO 8601.')] = None,
+        valid_until: Annotated[datetime | str | None, Doc('Until when it is so, as ISO 8601.')] = None,
         references: Annotated[Iterable[str] | None, Names('memory'), Doc('In place of the old references.')] = None,
         metadata: Annotated[Mapping[str, Any] | None, Doc('Metadata in place of the old.')] = None,
         embedding: Annotated[Sequence[float] | None, Doc('The vector of the new content.')] = None,

@@ -69,6 +69,7 @@ class SearchConditions(TypedDict, total=False):
     without_tags: Annotated[Iterable[str] | None, Doc("Only without any of these tags, and ones below them.")]
     since: Annotated[datetime | str | None, Doc("Only made at this time or later: 2026-03-01, 7d, yesterday, …")]
     until: Annotated[datetime | str | None, Doc("Only made before this time.")]
+    valid_at: Annotated[datetime | str | None, Doc("Only what was or will be so at this time, as far as is known.")]
     min_importance: Annotated[float | None, Doc("Only this important or more, from 0 to 1.")]
     conversation: Annotated[str | None, Names("conversation"), Doc("Only of this conversation: its id or ref code.")]
     agent: Annotated[str | None, Names("agent"), Doc("Only of this agent, without those of no agent.")]
@@ -168,7 +169,7 @@ class View(msgspec.Struct, frozen=True):
                 raise TypeError(f"{name} is not a condition; known: {', '.join(SearchConditions.__annotations__)}")
             if value is None:
                 continue
-            if name in ("since", "until"):
+            if name in ("since", "until", "valid_at"):
                 fields[name] = point(value, name, self.now(), zone)
             elif name == "conversation":
                 fields[name] = self.conversation_id(validation.name(value, name))
@@ -269,6 +270,17 @@ class View(msgspec.Struct, frozen=True):
         """
         records = self._stored(ids)
         return records if damaged else list(intact(records))
+
+    def successors(self, record: Record) -> Iterator[Record]:
+        """What superseded it, directly and after, oldest first."""
+        seen = {record.id}  # an import may bring a circle
+        while (successor := record.superseded_by) is not None and successor not in seen:
+            versions = self.get([successor])
+            if not versions:
+                return
+            record = versions[0]
+            seen.add(record.id)
+            yield record
 
     def scan(
         self,

@@ -14,14 +14,15 @@ from recollect.stores.port import Place
 from recollect.stores.resident.codes import Ids
 from recollect.stores.resident.columns import Batch, Columns
 from recollect.stores.resident.shortlist import resident_shortlist
-from recollect.stores.resident.snapshot import NEVER
+from recollect.stores.resident.snapshot import ALWAYS, NEVER
 from recollect.stores.resident.vectors import Vectors
 from recollect.stores.shortlist import Ask, Shortlist
 from recollect.text.query import TextQuery
 from recollect.values.filters import Filter
 from recollect.values.record import EPOCH, Address, to_micros
 
-LINKS = ("before", "after", "conversation", "key", "created", "expires", "importance", "archived", "length")
+LINKS = ("before", "after", "conversation", "key", "created", "expires", "valid_from", "valid_until")
+LINKS += ("importance", "archived", "length")
 NOW = EPOCH + timedelta(days=100)
 
 
@@ -31,6 +32,8 @@ def memory(key: int, **other: Any) -> dict[str, Any]:
         "ident": f"m{key}",
         "created": key,
         "expires": NEVER,
+        "valid_from": ALWAYS,
+        "valid_until": NEVER,
         "importance": 0.5,
         "archived": False,
         "superseded_by": None,

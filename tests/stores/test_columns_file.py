@@ -199,7 +199,8 @@ def harms(data: bytes) -> Iterator[tuple[str, bytes]]:
     for name, (offset, size, _) in parts.items():
         if size:
             yield f"a bit of {name}", flipped(data, offset + size // 2)
-    yield "the future", with_header(data, version=2)
+    yield "the future", with_header(data, version=columns_file.VERSION + 1)
+    yield "the version before", with_header(data, version=columns_file.VERSION - 1)
     yield "another byte order", with_header(data, byte_order="big" if header["byte_order"] == "little" else "little")
     yield "another mark", with_header(data, mark=[header["mark"][0], header["mark"][1] ^ 1])
     yield "a mark to come", with_header(data, mark=[header["mark"][0] + 1, header["mark"][1]])

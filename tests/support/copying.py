@@ -62,7 +62,7 @@ def fill(location: str) -> None:
         memory.remember("one\ntwo\r\n\u2028 \x00 end", created_at="0001-01-01T00:00:00.000001Z")
         memory.remember("of the account", tier="account", lifetime="short_term")
         memory.remember("of the talk", tier="conversation", conversation="c2", expires_at=NOW + timedelta(days=1))
-        memory.archive(memory.remember("archived").id)
+        memory.archive(memory.remember("archived", valid_from="2020-01-01", valid_until=NOW).id)
         memory.revise(memory.remember("old").id, content="new")
         ties = memory.remember_many([f"tie {number}" for number in range(12)])
         memory.forget(ties[4].id)

@@ -104,7 +104,7 @@ def test_turns_and_other_addresses_are_left_alone(memory: Memory) -> None:
     assert memory.deduplicate() == []
 
 
-@pytest.mark.parametrize("field", ["kind", "role", "source", "metadata", "expires_at"])
+@pytest.mark.parametrize("field", ["kind", "role", "source", "metadata", "expires_at", "valid_from", "valid_until"])
 def test_what_was_kept_apart_stays_apart(memory: Memory, field: str) -> None:
     values = {
         "kind": "task",
@@ -112,6 +112,8 @@ def test_what_was_kept_apart_stays_apart(memory: Memory, field: str) -> None:
         "source": "mail",
         "metadata": {"speaker": "Ann"},
         "expires_at": "2099-01-01",
+        "valid_from": "2020-01-01",
+        "valid_until": "2099-01-01",
     }
     memory.remember("I prefer tabs")
     memory.remember_many([{"content": "I prefer tabs", field: values[field]}])

@@ -70,7 +70,7 @@ def full(memory: Memory) -> Memory:
         embedding_model="mini",
     )
     memory.remember("line one\nline two\r\n\u2028 \x00 end", created_at="0001-01-01T00:00:00.000001Z")
-    memory.remember("for the account", tier="account", lifetime="short_term")
+    memory.remember("for the account", tier="account", lifetime="short_term", valid_from=NOW, valid_until="2027-01-01")
     memory.remember("for the talk", tier="conversation", conversation="c2", expires_at=NOW + timedelta(days=1))
     memory.archive(memory.remember("archived").id)
     memory.revise(memory.remember("old").id, content="new")
@@ -288,6 +288,8 @@ FORGED: list[tuple[str, Any]] = [
     ("accessed_at", "yesterday"),
     ("expires_at", "2026-03-01T12:00:00"),
     ("archived_at", "2026-03-01T14:00:00+02:00"),
+    ("valid_from", "2026-03-01T14:00:00+02:00"),
+    ("valid_until", "yesterday"),
     ("superseded_by", "../x"),
     ("source", "two\nlines"),
     ("embedding", "AAAA"),

@@ -69,6 +69,8 @@ OTHERS: list[dict[str, Any]] = [
     {"content": "tea at four", "source": "mail"},
     {"content": "tea at four", "created_at": "2025-01-01"},
     {"content": "tea at four", "expires_at": "2027-01-01"},
+    {"content": "tea at four", "valid_from": "2025-01-01"},
+    {"content": "tea at four", "valid_until": "2027-01-01"},
     {"content": "tea at four", "metadata": {"speaker": "Ann"}},
     {"content": "tea at four", "metadata": {"n": True}},
     {"content": "tea at four", "tags": [f"t{n}" for n in range(64)]},

@@ -30,6 +30,8 @@ def records_table(records: Sequence[Record], *, with_state: bool = False) -> Non
         columns.append((Column("imp.", right=True), lambda record: f"{record.importance:.2f}"))
     if with_state:
         columns.append((Column("state"), lambda record: record.state(now)))
+    if with_state and width >= _NARROW and any(record.valid_from or record.valid_until for record in records):
+        columns.append((Column("valid"), lambda record: text.span(record.valid_from, record.valid_until)))
     if width >= _WIDE and any(record.address.agent for record in records):
         columns.append((Column("agent"), lambda record: record.address.agent or ("shared", QUIET)))
     if width >= _WIDE and any(record.tags for record in records):
@@ -64,6 +66,8 @@ def facts_of(record: Record) -> Iterator[tuple[str, Styled | None]]:
     yield "recalled", _recalled(record)
     yield "expires", text.moment(record.expires_at, now) if record.expires_at else None
     yield "archived", text.moment(record.archived_at, now) if record.archived_at else None
+    yield "valid from", text.moment(record.valid_from, now) if record.valid_from else None
+    yield "valid until", text.moment(record.valid_until, now) if record.valid_until else None
     yield "superseded by", (record.superseded_by, ID) if record.superseded_by else None
     yield "references", "\n".join(record.references) or None
     yield "metadata", msgspec.json.encode(record.metadata).decode() if record.metadata else None

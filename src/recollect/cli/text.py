@@ -84,6 +84,12 @@ def moment(when: datetime, now: datetime) -> str:
     return exact if _amount(abs((now - when).total_seconds())) is None else f"{exact} ({ago(when, now)})"
 
 
+def span(since: datetime | None, until: datetime | None) -> str:
+    """The days of what may be open at both ends."""
+    parts = [f"{word} {when:%Y-%m-%d}" for word, when in (("from", since), ("until", until)) if when is not None]
+    return " ".join(parts)
+
+
 def size(number: int) -> str:
     if number < 1024:
         return count(number, "byte", "bytes")

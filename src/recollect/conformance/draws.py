@@ -50,6 +50,8 @@ changeable: dict[str, st.SearchStrategy[Any]] = {
     "metadata": st.dictionaries(st.sampled_from("kl"), st.integers() | st.text(max_size=3), max_size=2),
     "expires_at": st.none() | times,
     "archived_at": st.none() | times,
+    "valid_from": st.none() | times,
+    "valid_until": st.none() | times,
     "superseded_by": st.sampled_from(SUCCESSORS),
 }
 embeddings = st.one_of(
@@ -101,6 +103,8 @@ def made(seed: int) -> Record:
         lifetime=pick(LIFETIMES),
         expires_at=pick((None, None, NOW + pick(TICKS))),
         archived_at=pick((None, None, None, NOW)),
+        valid_from=pick((None, None, NOW + pick(TICKS))),
+        valid_until=pick((None, None, NOW + pick(TICKS))),
         superseded_by=pick((None, None, *SUCCESSORS)),
         **dict(zip(("embedding", "embedding_model"), pick(((None, None), *EMBEDDINGS)), strict=True)),
     )
@@ -127,6 +131,7 @@ conditions: dict[str, st.SearchStrategy[Any]] = {
     "without_tags": one_or_two(TAGS),
     "since": times,
     "until": times,
+    "valid_at": times,
     "min_importance": changeable["importance"],
     "conversation": st.sampled_from(CONVERSATIONS[1:]),
     "channel": st.sampled_from(CHANNELS[1:]),

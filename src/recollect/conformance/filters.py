@@ -107,6 +107,22 @@ CONDITIONS: dict[str, tuple[Fields, list[Fields], list[Fields]]] = {
         [{"created_at": NOW - TICK}],
         [{"created_at": NOW}, {"created_at": NOW + TICK}],
     ),
+    "valid then, from that moment on and until just before": (
+        {"valid_at": NOW},
+        [
+            {},
+            {"valid_from": NOW},
+            {"valid_from": NOW - TICK, "valid_until": NOW + TICK},
+            {"valid_until": NOW + TICK},
+            {"created_at": NOW + TICK, "valid_from": NOW - TICK},
+        ],
+        [
+            {"valid_from": NOW + TICK},
+            {"valid_until": NOW},
+            {"valid_from": NOW - 2 * TICK, "valid_until": NOW - TICK},
+            {"created_at": NOW - TICK, "valid_from": NOW + TICK, "valid_until": NOW + 2 * TICK},
+        ],
+    ),
     "importance, the limit included": (
         {"min_importance": 0.3},
         [{"importance": 0.3}, {"importance": 1.0}],
@@ -260,6 +276,16 @@ class FilterClaims:
             assert seen(store, where(state="live")) == []
         store.update(Place.of(record), [record])
         assert seen(store, where(state="live")) == [record.id]
+
+    def test_what_becomes_valid_or_ends_is_seen_as_it_is_now(self, store: Store) -> None:
+        (record,) = keep(store, sample("heron"))
+        then = where(valid_at=NOW)
+        for changes in ({"valid_until": NOW}, {"valid_from": NOW + TICK}):
+            assert seen(store, then) == [record.id]
+            store.update(Place.of(record), [replace(record, **changes)])
+            assert seen(store, then) == []
+            assert seen(store, where(valid_at=NOW - TICK)) == ([record.id] if "valid_until" in changes else [])
+            store.update(Place.of(record), [record])
 
     def test_names_that_try_to_leave_the_query_are_just_names(self, store: Store) -> None:
         keep(store, sample("heron", agent="atlas", source="x", conversation="c-1"))

@@ -55,6 +55,8 @@ FULL: dict[str, Any] = {
     "access_count": 7,
     "expires_at": NOW + timedelta(days=3650),
     "archived_at": NOW - SECOND,
+    "valid_from": NOW - timedelta(days=400) - TICK,
+    "valid_until": NOW + timedelta(days=400) + TICK,
     "superseded_by": "f" * 32,
     "embedding": b"\x00\x00\x80?\x00\x00\x00\xc0",
     "embedding_model": "test-2",
@@ -71,6 +73,8 @@ CHANGES: dict[str, Any] = {
     "access_count": 41,
     "expires_at": NOW + TICK,
     "archived_at": NOW,
+    "valid_from": NOW - TICK,
+    "valid_until": NOW + SECOND,
     "superseded_by": "e" * 32,
 }
 """Everything about a memory that `update` may change."""

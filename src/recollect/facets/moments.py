@@ -56,6 +56,8 @@ class Fields(TypedDict, total=False):
     channel: str | None
     created_at: datetime | str | None
     expires_at: datetime | str | None
+    valid_from: datetime | str | None
+    valid_until: datetime | str | None
     references: Iterable[str] | None
     metadata: Mapping[str, Any] | None
     tier: Tier | None

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from recollect.stores.port import Place
 from recollect.values.errors import ConflictError
-from recollect.values.record import Record
+from recollect.values.record import Record, superseded
 from recollect.verbs.deduplicate import joined
 from recollect.view import View
 
@@ -110,8 +110,9 @@ def changed(records: Mapping[str, Record], steps: Iterable[Step], now: datetime)
             stays = records.get(step.by)
             if stays is None or stays.state(now) != "live" or step.by in gone or stays.id == record.id:
                 continue
-            after[step.id] = replace(record, superseded_by=step.by)
-            if step.change == "merge":
+            is_merged = step.change == "merge"
+            after[step.id] = replace(record, superseded_by=step.by) if is_merged else superseded(record, stays)
+            if is_merged:
                 merged[step.by].append(record)
     for ident, others in merged.items():
         after[ident] = joined(after.get(ident, records[ident]), others)

@@ -10,6 +10,7 @@ import msgspec
 
 from recollect.policies.decay import Decay
 from recollect.policies.ranking import Ranking
+from recollect.text.times import QuestionTime
 from recollect.values.filters import Filter
 
 Rerank = Callable[[str, Sequence[str]], Sequence[float]]
@@ -50,6 +51,8 @@ class Question(msgspec.Struct, frozen=True):
     """Whether its phrase is a name, that memories may also have as an alias of it."""
     unlimited: bool = False
     """Whether everything is a candidate, and not only the best by words and by meaning."""
+    past: QuestionTime | None = None
+    """The time before now that it names, where memories that were valid then and superseded since are candidates."""
 
     @property
     def hits_wanted(self) -> int:

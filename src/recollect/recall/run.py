@@ -12,6 +12,7 @@ from recollect.recall.aliases import learnt, other_names, other_readings, saved
 from recollect.recall.distinct import distinct
 from recollect.recall.hits import Hit, Hits
 from recollect.recall.order import by_score
+from recollect.recall.past import about_past
 from recollect.recall.question import LOOKED_AT, Question
 from recollect.recall.reranking import reranked
 from recollect.recall.scoring import Ranked, Scoring
@@ -66,6 +67,7 @@ class RecallRun:
             hits.answered, hits.report = 0.0, "nothing relevant: nothing was asked"
             return hits
         imports.load(*_LATE)
+        question = self._question = about_past(self._view, question)
         ranked = self._ranked()
         answers, why = self._answers(ranked)
         likely = None if ranked.likelihood is None else ranked.likelihood.value

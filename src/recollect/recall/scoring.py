@@ -20,6 +20,7 @@ from recollect.recall.order import (
     summed,
     tier_order,
 )
+from recollect.recall.past import could_answer, past_first
 from recollect.recall.question import LOCAL, Question
 from recollect.recall.search import Readings, Search
 from recollect.recall.selection import Likelihood, speaks_for_itself
@@ -146,9 +147,13 @@ class Scoring:
         hits.sort(key=by_score)
         if weights.again and asks_for_list(question.text):
             hits = spread(hits, weights.again)
+        hits, superseded = self._apart(hits)
         newer: dict[str, str] = {}
         if weights.fresh:
             hits, newer = freshened(question.text, hits, positions, self._search.model)
+        if superseded and question.past is not None:
+            hits, moved = past_first(self._view, hits, superseded, question.past)
+            newer |= moved
         scale = self._scale()
         if cosine is not None and scale is None:  # a model that does not say what its cosines mean
             return hits, positions, None
@@ -207,11 +212,24 @@ class Scoring:
             matched[record.id] = float(text[at])
         # The share of the words is the same for many; of those, the better match by BM25 comes first.
         hits.sort(key=lambda hit: (-hit.score, tier_order(hit), -matched[hit.memory.id], storing_order(hit.memory.id)))
+        hits, superseded = self._apart(hits)
+        if superseded and question.past is not None:
+            hits, _ = past_first(self._view, hits, superseded, question.past)
         return hits
+
+    def _apart(self, hits: list[Hit]) -> tuple[list[Hit], list[Hit]]:
+        """Without what was superseded since the time that the question is about, and that."""
+        if self._question.past is None:
+            return hits, []
+        superseded = [hit for hit in hits if hit.memory.superseded_by is not None]
+        return [hit for hit in hits if hit.memory.superseded_by is None], superseded
 
     def _records(self, pool: Pool, order: Sequence[int]) -> list[Record | None]:
         """The memories at these positions that may be recalled; None for one that was deleted just now."""
-        records, then = self._search.read(pool, order), self._question.as_of
+        records, then, past = self._search.read(pool, order), self._question.as_of, self._question.past
+        if past is not None:
+            now = self._question.now
+            return [r if r is not None and could_answer(r, past, now) else None for r in records]
         return records if then is None else self._as_of(records, then)
 
     def _as_of(self, records: Sequence[Record | None], then: datetime) -> list[Record | None]:
@@ -228,5 +246,7 @@ def _could_be_recalled(record: Record, then: datetime, born: dict[str, datetime]
     if record.archived_at is not None and record.archived_at <= then:
         return False
     if record.expires_at is not None and record.expires_at <= then:
+        return False
+    if record.valid_until is not None and record.valid_until <= then:
         return False
     return record.superseded_by is None or born.get(record.superseded_by, then) > then

@@ -30,7 +30,7 @@ VECTORS = "recollect-vectors"
 
 _WITH_TIMES = frozenset(("entries", "entry", "query"))
 """Arguments made of others, of which some are times."""
-_TIMES = frozenset(("created_at", "expires_at"))
+_TIMES = frozenset(("created_at", "expires_at", "valid_from", "valid_until"))
 """The same, of one of many memories."""
 
 

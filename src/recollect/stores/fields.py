@@ -50,6 +50,8 @@ FIELDS = (
     Field("access_count", int, 0, changes=True),
     Field("expires_at", datetime | None, None, "time", changes=True),
     Field("archived_at", datetime | None, None, "time", changes=True),
+    Field("valid_from", datetime | None, None, "time", changes=True),
+    Field("valid_until", datetime | None, None, "time", changes=True),
     Field("superseded_by", str | None, None, changes=True),
     Field("tags", tuple[str, ...], (), "strings", changes=True),
     Field("references", tuple[str, ...], (), "strings", changes=True, column="refs"),

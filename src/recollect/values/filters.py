@@ -45,6 +45,8 @@ class Filter(msgspec.Struct, frozen=True):
     """Created at this time or later."""
     until: datetime | None = None
     """Created before this time."""
+    valid_at: datetime | None = None
+    """Valid at this time, as far as is known: neither from later on, nor until then."""
     min_importance: float | None = None
     conversation: str | None = None
     channel: str | None = None
@@ -136,6 +138,8 @@ CONDITIONS = (
     Condition("account", "account", "equal"),
     Condition("since", "created_at", "at_least"),
     Condition("until", "created_at", "below"),
+    Condition("valid_at", "valid_from", "begun"),
+    Condition("valid_at", "valid_until", "ahead"),
     Condition("min_importance", "importance", "at_least"),
 )
 PLACED = frozenset(("tier", "conversation", "channel", "agent", "account"))

@@ -31,8 +31,8 @@ ROLES: tuple[Role, ...] = get_args(Role)
 LIFETIMES: tuple[Lifetime, ...] = get_args(Lifetime)
 STATES: tuple[State, ...] = get_args(State)
 
-Operator = Literal["among", "equal", "at_least", "below", "set", "unset", "passed", "ahead"]
-"""How a field of a memory is compared with a value. The last four are about fields that may be None."""
+Operator = Literal["among", "equal", "at_least", "below", "set", "unset", "passed", "ahead", "begun"]
+"""How a field of a memory is compared with a value. The last five are about fields that may be None."""
 COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     "among": lambda field, values: field in values,
     "equal": operator.eq,
@@ -42,6 +42,7 @@ COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     "unset": lambda field, _: field is None,
     "passed": lambda field, now: field is not None and field <= now,
     "ahead": lambda field, now: field is None or field > now,
+    "begun": lambda field, now: field is None or field <= now,
 }
 OPPOSITE: dict[Operator, Operator] = {"set": "unset", "passed": "ahead"}
 STATE_TESTS: tuple[tuple[State, str, Operator], ...] = (
@@ -93,6 +94,10 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     checksum: str = ""
     derived_from: tuple[str, ...] = ()
     """Ids of the memories whose words it was made of, such as the turns that a fact was taken from."""
+    valid_from: datetime | None = None
+    """Since when what it says is so; None where nobody said. `created_at` is when it was stored."""
+    valid_until: datetime | None = None
+    """Until when what it says was so; None where that is not known, or it still is."""
     schema_version: int = SCHEMA_VERSION
 
     @property
@@ -137,6 +142,16 @@ MAX_SOURCES = 1024
 def joined_sources(*lineages: tuple[str, ...]) -> tuple[str, ...]:
     """One lineage of several, without the oldest where they are too many."""
     return tuple(dict.fromkeys(source for lineage in lineages for source in lineage))[-MAX_SOURCES:]
+
+
+def superseded(old: Record, new: Record) -> Record:
+    """The older memory, which was valid until the newer one is, as far as that is known."""
+    until = old.valid_until or new.valid_from
+    if until is None and new.created_at > old.created_at:  # an entry of a journal has the time of the one it replaces
+        until = new.created_at
+    if until is not None and old.valid_from is not None and until <= old.valid_from:
+        until = None
+    return msgspec.structs.replace(old, superseded_by=new.id, valid_until=until)
 
 
 class UnsavedRecord(Record, frozen=True, gc=False):

@@ -7,7 +7,7 @@ import re
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import Any, get_args
 
 import msgspec
@@ -134,6 +134,11 @@ def references(values: Iterable[str] | None, field: str = "references", limit: i
 def sources(values: Iterable[str] | None) -> tuple[str, ...]:
     """The ids of what a memory was derived from."""
     return references(values, "derived_from", MAX_SOURCES)
+
+
+def validity(valid_from: datetime | None, valid_until: datetime | None) -> None:
+    if valid_from is not None and valid_until is not None and valid_until <= valid_from:
+        raise InputError("valid_until", "must be later than valid_from")
 
 
 def label(value: Any, field: str, limit: int = 64) -> str:

@@ -114,7 +114,8 @@ def find(records: Iterable[Record], max_tags: int | None = None) -> list[Duplica
     for record in records:
         text = record.content if isinstance(record.content, str) else None
         words = normal(text) if text is not None else _canonical(record.content)
-        circumstances = record.kind, record.role, record.source, record.expires_at, _canonical(record.metadata)
+        times = record.expires_at, record.valid_from, record.valid_until
+        circumstances = record.kind, record.role, record.source, times, _canonical(record.metadata)
         alike[record.address, record.tier, words, circumstances].append(record)
     groups: list[Duplicates] = []
     for members in alike.values():

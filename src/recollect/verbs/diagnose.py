@@ -24,7 +24,6 @@ from recollect.values import validation
 from recollect.values.errors import AccessError, CorruptionError
 from recollect.values.record import Record, State, moved, render
 from recollect.verbs import deduplicate
-from recollect.verbs.revise import successors
 from recollect.view import PARTLY_PRIVATE, View
 
 
@@ -101,7 +100,7 @@ _CHANGED = ("changed", "deleted", "removed")
 
 
 def _current(view: View, record: Record) -> str | None:
-    *_, last = record, *successors(view, record)
+    *_, last = record, *view.successors(record)
     return last.id if last.superseded_by is None else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +12,7 @@ from recollect.policies.personal import is_automatic_tag
 from recollect.stores.port import Place
 from recollect.values.errors import ConflictError, InputError
 from recollect.values.filters import PRIVATE_KINDS
-from recollect.values.record import Record
+from recollect.values.record import Record, parse_time, superseded
 from recollect.verbs.remember import with_model
 from recollect.verbs.remember.draft import draft_record, signed
 from recollect.view import View
@@ -42,7 +42,7 @@ def _superseded(view: View, place: Place, ident: str, changes: Mapping[str, Any]
     successor = _successor(view, old, changes)
     view.check_private(successor.kind, successor.address.agent)
     (new,) = view.store.put(place, [successor])
-    view.store.update(place, [replace(old, superseded_by=new.id)])
+    view.store.update(place, [superseded(old, new)])
     changes = {"created": [new.id], "changed": [old.id]}
     view.log(place, "revise", f"{REVISED}{new.kind}", before=[old], concerning=[new], **changes)
     return new
@@ -59,6 +59,8 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         "source": old.source,
         "references": old.references,
         "derived_from": old.derived_from,
+        "valid_from": old.valid_from,
+        "valid_until": old.valid_until,
         "metadata": old.metadata,
         "lifetime": old.lifetime,
         "tier": old.tier,
@@ -74,6 +76,8 @@ def _successor(view: View, old: Record, changes: Mapping[str, Any]) -> Record:
         inherited["tags"] = tuple(tag for tag in old.tags if not is_automatic_tag(tag))
     if not values:
         raise InputError("content", "or another field must be given: there is nothing to revise")
+    if "valid_from" in values and old.valid_until and parse_time(values["valid_from"], "valid_from") >= old.valid_until:
+        del inherited["valid_until"]  # so again, after it was over
     if "content" not in values and "embedding" not in values:
         inherited |= {"embedding": old.floats, "embedding_model": old.embedding_model}
     new = draft_record(inherited | dict(with_model(view, values)), old.address, view.preset, now)
@@ -90,19 +94,7 @@ def _as_long(created: datetime, expires: datetime, now: datetime) -> datetime:
 def history(view: View, ident: str) -> list[Record]:
     """Every version of a memory, oldest first."""
     record = view.find_one(ident)
-    return [*ancestors(view, [record])[::-1], record, *successors(view, record)]
-
-
-def successors(view: View, record: Record) -> Iterator[Record]:
-    """What superseded it, directly and after, oldest first."""
-    seen = {record.id}  # an import may bring a circle
-    while (successor := record.superseded_by) is not None and successor not in seen:
-        versions = view.get([successor])
-        if not versions:
-            return
-        record = versions[0]
-        seen.add(record.id)
-        yield record
+    return [*ancestors(view, [record])[::-1], record, *view.successors(record)]
 
 
 def ancestors(view: View, records: Sequence[Record], *, damaged: bool = False) -> list[Record]:

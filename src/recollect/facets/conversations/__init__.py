@@ -173,6 +173,8 @@ class Conversations:
         importance: Annotated[float | None, Doc("From 0 to 1; judged from the words if it is left out.")] = None,
         tier: Annotated[Tier | None, Doc("Who sees it; by its kind if it is left out.")] = None,
         tags: Annotated[Iterable[str] | None, Doc("Words to find it by.")] = None,
+        valid_from: Annotated[datetime | str | None, Doc("Since when it is so, as ISO 8601.")] = None,
+        valid_until: Annotated[datetime | str | None, Doc("Until when it is so, as ISO 8601.")] = None,
     ) -> Record:
         """Keep something that was learnt while working. How far it is seen goes by its kind, unless `tier` says so.
 
@@ -182,6 +184,7 @@ class Conversations:
         with view.logging_refusals("observe"):
             kind = validation.kind(kind)
         fields = {"content": content, "kind": kind, "importance": importance, "tags": tags, "tier": tier}
+        fields |= {"valid_from": valid_from, "valid_until": valid_until}
         return stored(view, [{**fields, "source": "observation"}], view.address.conversation)[0]
 
     def _become(self, id: str, status: Status) -> Conversation:

@@ -22,8 +22,18 @@ _ENTRIES = 20
 _WORD = re.compile(r"\s+|\w+|[^\w\s]")
 _LONGEST = 20_000
 """Letters of two versions that are compared; beyond it that would take too long."""
-_WHOLE = ("lifetime", "references", "metadata", "accessed_at", "expires_at", "archived_at", "embedding_model")
-_FIELDS = ("kind", "tier", "importance", "role", "source", "tags", "references", "metadata", "expires_at")
+_VALIDITY = ("valid_from", "valid_until")
+_WHOLE = (
+    "lifetime",
+    "references",
+    "metadata",
+    "accessed_at",
+    "expires_at",
+    "archived_at",
+    "embedding_model",
+    *_VALIDITY,
+)
+_FIELDS = ("kind", "tier", "importance", "role", "source", "tags", "references", "metadata", "expires_at", *_VALIDITY)
 
 
 @page("/memories/{id}", "Memory", template="memory.html")

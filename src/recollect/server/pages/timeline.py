@@ -79,7 +79,7 @@ def _born(memory: Memory, ident: str) -> datetime | None:
 
 
 def _was_live(record: Record, then: datetime, heirs: dict[str, datetime | None]) -> bool:
-    if any(end is not None and end <= then for end in (record.archived_at, record.expires_at)):
+    if any(end is not None and end <= then for end in (record.archived_at, record.expires_at, record.valid_until)):
         return False
     if record.superseded_by is None:
         return True

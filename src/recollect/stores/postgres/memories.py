@@ -45,7 +45,7 @@ _MEMORY = (*_KEY, *_NARROW, "length", "speaker", "named", "text_key", "embedded"
 _CONTENT = (*_KEY, *BESIDE)
 _TYPES = {
     **dict.fromkeys(
-        ("seq", "created_at", "accessed_at", "access_count", "expires_at", "archived_at", "text_key"), "bigint"
+        ("seq", "access_count", "text_key", *(field.sql for field in FIELDS if field.way == "time")), "bigint"
     ),
     "importance": "double precision",
     "length": "integer",

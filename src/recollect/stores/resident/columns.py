@@ -31,12 +31,15 @@ _COMPARE: dict[Operator, Any] = {
     "below": np.less,
     "passed": np.less_equal,
     "ahead": np.greater,
+    "begun": np.less_equal,
 }
 
 _ARRAYS: dict[str, Any] = {
     "key": np.int64,
     "created": np.int64,
     "expires": np.int64,
+    "valid_from": np.int64,
+    "valid_until": np.int64,
     "importance": np.float64,
     "archived": np.bool_,
     "superseded_by": np.int32,
@@ -62,6 +65,10 @@ class Batch(NamedTuple):
     ident: Sequence[str]
     created: Sequence[int]
     expires: Sequence[int]
+    """NEVER for most."""
+    valid_from: Sequence[int]
+    """ALWAYS for most."""
+    valid_until: Sequence[int]
     """NEVER for most."""
     importance: Sequence[float]
     archived: Sequence[bool]
@@ -207,7 +214,7 @@ class Columns:
 
     def _take_in(self, positions: slice | NDArray[np.int64], batch: Batch) -> None:
         data = self._data
-        for name in ("expires", "importance", "archived"):
+        for name in ("expires", "valid_from", "valid_until", "importance", "archived"):
             data[name][positions] = getattr(batch, name)
         data["superseded_by"][positions] = self.successors.many(batch.superseded_by)
         data["lifetime"][positions] = self.lifetimes.many(batch.lifetime)

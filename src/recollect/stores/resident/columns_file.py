@@ -33,7 +33,7 @@ from recollect.stores.resident.compacting import compacted
 from recollect.stores.resident.vectors import Vectors
 from recollect.values.record import Address, Tier, new_id
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"RCOLUMNS"
 _HEAD = struct.Struct("<8sIII")
 """The magic, the version, and the length and CRC-32 of the header."""

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 NEVER = (1 << 63) - 1
 """The time of what does not expire."""
+ALWAYS = -NEVER
+"""The time since which everything is valid that nobody gave another."""
 
 
 class Snapshot:

@@ -17,7 +17,7 @@ from recollect.stores.port import Place
 from recollect.stores.resident import columns_file
 from recollect.stores.resident.columns import Batch, Columns, joined
 from recollect.stores.resident.shortlist import resident_shortlist
-from recollect.stores.resident.snapshot import NEVER
+from recollect.stores.resident.snapshot import ALWAYS, NEVER
 from recollect.stores.resident.vectors import Vectors
 from recollect.stores.resident.vocabulary import Vocabulary, is_of_letters
 from recollect.stores.rows import UNREADABLE
@@ -31,7 +31,8 @@ from recollect.text.query import TextQuery
 from recollect.text.terms import word_pattern
 from recollect.values.record import Address
 
-_ROWS = f"""SELECT seq, id, created_at, coalesce(expires_at, {NEVER}), importance, archived_at IS NOT NULL,
+_ROWS = f"""SELECT seq, id, created_at, coalesce(expires_at, {NEVER}),
+    coalesce(valid_from, {ALWAYS}), coalesce(valid_until, {NEVER}), importance, archived_at IS NOT NULL,
     superseded_by, length, kind, role, source, lifetime, tags, speaker, tier, account, channel, conversation, agent
     FROM memories WHERE"""
 _NEW = f"{_ROWS} seq > ? ORDER BY seq LIMIT ?"

@@ -18,6 +18,7 @@ COMPARED: dict[Operator, str] = {
     "unset": "{} IS NULL",
     "passed": "{} <= ?",
     "ahead": "({0} IS NULL OR {0} > ?)",
+    "begun": "({0} IS NULL OR {0} <= ?)",
 }
 """What each operator is in SQL; `among` is a list of values."""
 

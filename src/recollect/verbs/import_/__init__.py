@@ -250,9 +250,10 @@ def _check_fields(record: Record) -> None:
     for field in ("source", "embedding_model"):
         if (label := getattr(record, field)) is not None:
             validation.label(label, field)
-    for field in ("created_at", "accessed_at", "expires_at", "archived_at"):
+    for field in ("created_at", "accessed_at", "expires_at", "archived_at", "valid_from", "valid_until"):
         if (time := getattr(record, field)) is not None and time.tzinfo is not UTC:
             raise InputError(field, "must be in UTC, as it was exported")
+    validation.validity(record.valid_from, record.valid_until)
     if record.superseded_by is not None:
         validation.memory_id(record.superseded_by, "superseded_by")
     if record.embedding is not None:

@@ -34,6 +34,8 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "channel": lambda value: validation.name(value, "channel"),
     "created_at": lambda value: parse_time(value, "created_at"),
     "expires_at": lambda value: parse_time(value, "expires_at"),
+    "valid_from": lambda value: parse_time(value, "valid_from"),
+    "valid_until": lambda value: parse_time(value, "valid_until"),
     "references": validation.references,
     "derived_from": validation.sources,
     "metadata": validation.metadata,
@@ -68,6 +70,7 @@ def draft_record(
     content, text, more_tags = _without_personal(content, text, metadata, preset)
     if more_tags:
         tags = tuple(dict.fromkeys([*tags, *more_tags]))[: max(len(tags), _most_tags(preset))]
+    validation.validity(get("valid_from"), get("valid_until"))
     for field in ("tags", "references", "derived_from"):  # which may have been given as anything that can be iterated
         if names := get(field):
             screen(preset.secrets, field, " ".join(names))
@@ -103,6 +106,8 @@ def draft_record(
         get("embedding_model"),
         digest(ident, tier, kind, role, content, created) if is_final else "",
         derived_from=get("derived_from", ()),
+        valid_from=get("valid_from"),
+        valid_until=get("valid_until"),
     )
 
 

@@ -80,6 +80,8 @@ def _merge_repeat(
     """The stored memory with what the draft adds; None if the draft is a memory of its own."""
     if (twin.address, twin.tier) != (draft.address, draft.tier) or (arguments and twin.content != draft.content):
         return None
+    if _other_validity(twin, draft):
+        return None
     arguments = arguments or {}
     if any(arguments.get(field) is not None and getattr(twin, field) != getattr(draft, field) for field in _APART):
         return None
@@ -101,3 +103,11 @@ def _merge_repeat(
         access_count=twin.access_count + 1,
         accessed_at=max(twin.accessed_at, now),
     )
+
+
+def _other_validity(twin: Record, draft: Record) -> bool:
+    """Whether the draft is about another time than the stored memory. What was over is said of now by the draft."""
+    if draft.valid_from is None and draft.valid_until is None:
+        return twin.valid_until is not None and twin.valid_until <= draft.created_at
+    pairs = ((draft.valid_from, twin.valid_from), (draft.valid_until, twin.valid_until))
+    return any(time is not None and time != other for time, other in pairs)
