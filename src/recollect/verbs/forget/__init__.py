@@ -14,6 +14,7 @@ from recollect.stores.port import HasIntegrityCheck, Place, by_place
 from recollect.stores.shelves import ShelfItem, names
 from recollect.text.times import point
 from recollect.values import validation
+from recollect.values.bodies import PROPOSALS
 from recollect.values.errors import AccessError, ConcurrencyError, ConflictError, InputError, StoreError
 from recollect.values.filters import Filter, belongs_to
 from recollect.values.record import Address, Record, new_id
@@ -403,7 +404,7 @@ def _delete(view: View, selected: Selection, request: Forget, reason: str | None
             changes: dict[str, Any] = {"deleted": ids, "things_changed": names(items), "parts": parts}
             entries.append(view.log(place, "forget", message, records, items, reason, **changes))
             continue
-        documents = erasure.documents.get(place, ())
+        documents = {*erasure.documents.get(place, ()), *_drop_proposals(view, place, everything)}
         view.store.purge(place, seqs=view.expired_undo(place), ids=going.get(place, ()), documents=documents)
         view.forget_texts(place, everything)
         # The log names what is gone from undo data or damaged files, too: nobody shall take that for lost.
@@ -411,6 +412,15 @@ def _delete(view: View, selected: Selection, request: Forget, reason: str | None
         changes = {"deleted": ids, "things_changed": names(items), "parts": parts}
         entries.append(view.log(place, "erase", message, reason=reason, concerning=records, final=True, **changes))
     return entries
+
+
+def _drop_proposals(view: View, place: Place, ids: Collection[str]) -> set[tuple[str, str]]:
+    """Remove proposals about memories that are erased: they have the words of who asked. Returns those in undo data."""
+    naming = [item.key for item in view.store.shelf(place, PROPOSALS) if not set(item.body["ids"]).isdisjoint(ids)]
+    if naming:
+        view.store.remove(place, PROPOSALS, naming)
+    undone = (item for _, undo in view.store.undos(place) for item in undo.things if item.shelf == PROPOSALS)
+    return {(item.shelf, item.key) for item in undone if not set(item.body["ids"]).isdisjoint(ids)}
 
 
 def _remove(view: View, place: Place, item: ShelfItem) -> None:
