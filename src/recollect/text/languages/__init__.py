@@ -73,6 +73,8 @@ class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     everything: tuple[str, ...]
     last: tuple[str, ...]
     """Takes back what was said before."""
+    unsaved: tuple[str, ...]
+    """Asks not to keep something: what was said before, or what follows."""
     wrong: tuple[str, ...]
     """Says that something is not so. What is so may follow."""
     correct: tuple[str, ...]

@@ -33,7 +33,13 @@ _QUOTED = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
 _INSIDE_QUOTES = re.compile(r"\"[^\"\n]{12,}\"|“[^”\n]{12,}”|„[^“”\n]{12,}[“”]|«[^»\n]{12,}»")
 
 
-_LET_US = re.compile(r"\blet[’']s\b", re.IGNORECASE)
+_SHORT = (
+    (re.compile(r"\blet[’']?s\b", re.IGNORECASE), "let us"),
+    (re.compile(r"\bu\b", re.IGNORECASE), "you"),
+    (re.compile(r"\bur\b", re.IGNORECASE), "your"),
+    (re.compile(r"\bw/ ?", re.IGNORECASE), "with "),
+    (re.compile(r"\b(you|i|they|we)ve\b", re.IGNORECASE), r"\1 have"),
+)
 
 
 class Request(NamedTuple):
@@ -103,7 +109,7 @@ class _Table:
         self._states = self._compile(rf"(?:{raw.states}).*")
         acts: tuple[tuple[str, tuple[str, ...]], ...] = (
             ("off", raw.off), ("on", raw.on), ("everything", raw.everything), ("forget", raw.forget),
-            ("last", raw.last), ("plain", raw.plain), ("correct", raw.correct), ("wrong", raw.wrong),
+            ("last", raw.last), ("unsaved", raw.unsaved), ("plain", raw.plain), ("correct", raw.correct), ("wrong", raw.wrong),
             ("remember", raw.remember),
         )  # fmt: skip
         self._patterns = [(act, self._compile(pattern)) for act, patterns in acts for pattern in patterns]
@@ -114,7 +120,7 @@ class _Table:
         return re.compile(filled.replace("{memory}", raw.memory).replace("{things}", raw.things), re.IGNORECASE)
 
     def read(self, sentence: str, following: str, at: int) -> Request | None:
-        plain = spelled(_LET_US.sub("let us", sentence)) if self.code == "en" else _one_spelling(sentence)
+        plain = _plain_english(sentence) if self.code == "en" else _one_spelling(sentence)
         question = plain.rstrip().endswith("?")
         for start, end, joined in _runs(plain):
             where = _Where(start, _trimmed(plain[end:]), following, at, joined)
@@ -152,6 +158,9 @@ class _Table:
             return Request("remember", value=f"{value}, {rest}" if value and rest else value, last=not value)
         if act == "correct":
             return Request("correct", about, value)
+        if act == "unsaved":
+            follows = (rest and not self._reason.fullmatch(rest)) or (where.following and not where.start and not where.at)
+            return Request("off") if follows else Request("forget", last=True)
         if act == "wrong":
             return self._corrected(about, where)
         vague = bool(about) and not any(word not in self.empty for word in re.findall(r"[^\W_]+", about.lower()))
@@ -210,6 +219,12 @@ def _runs(sentence: str) -> Iterator[tuple[int, int, bool]]:
 
 def _trimmed(text: str) -> str:
     return _TRIM.sub("", text)
+
+
+def _plain_english(sentence: str) -> str:
+    for short, whole in _SHORT:
+        sentence = short.sub(whole, sentence)
+    return spelled(sentence)
 
 
 def _one_spelling(sentence: str) -> str:
