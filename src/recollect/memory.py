@@ -442,11 +442,21 @@ class Memory(Facets):
         return proposals(self._view)
 
     @operation("POST /proposals/{id}/confirm", does="removes")
-    def confirm(self, id: Annotated[str, Names("proposal"), Doc("The id of the proposal.")]) -> Proposal:
-        """Do what a proposal says, as one change that `undo` takes back. Returns it with the memories it touched."""
+    def confirm(
+        self,
+        id: Annotated[str, Names("proposal"), Doc("The id of the proposal.")],
+        *,
+        ids: Annotated[
+            str | Sequence[str] | None, Names("memory"), Doc("Only these of its memories; all if left out.")
+        ] = None,
+    ) -> Proposal:
+        """Do what a proposal says, as one change that `undo` takes back. Returns it with the memories it touched.
+
+        A correction changes one memory: where the proposal names several, `ids` says which.
+        """
         from recollect.facets.proposals import confirm
 
-        return confirm(self._view, id)
+        return confirm(self._view, id, ids)
 
     @operation("POST /proposals/{id}/dismiss", does="changes")
     def dismiss(self, id: Annotated[str, Names("proposal"), Doc("The id of the proposal.")]) -> Proposal:

@@ -14,7 +14,7 @@ from recollect.policies.secrets import screen
 from recollect.stores.shelves import ShelfItem
 from recollect.values import validation
 from recollect.values.bodies import PROPOSALS
-from recollect.values.errors import NotFoundError
+from recollect.values.errors import InputError, NotFoundError
 from recollect.verbs.forget import Forget, forget
 from recollect.verbs.revise import revise
 from recollect.view import View
@@ -33,7 +33,7 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True):
     asked: str
     """The sentence, in the user's words."""
     ids: tuple[str, ...]
-    """The memories that it would forget, or the one that it would correct."""
+    """The memories that it would forget, or of which it would correct one."""
     value: str = ""
     """What the corrected memory would say."""
     asked_at: datetime | None = None
@@ -65,12 +65,18 @@ def proposals(view: View) -> list[Proposal]:
     return [_proposal(item) for item in reversed(_waiting(view))]
 
 
-def confirm(view: View, ident: str) -> Proposal:
-    """Do what a proposal says, as one change."""
+def confirm(view: View, ident: str, ids: str | Sequence[str] | None) -> Proposal:
+    """Do what a proposal says, to the memories of it that are named, as one change."""
     item = _item(view, ident)
     proposal = _proposal(item)
     view = view.as_one_change()
-    present = [record.id for record in view.get(proposal.ids) if record.superseded_by is None]
+    with view.logging_refusals("proposals"):
+        chosen = proposal.ids if ids is None else tuple(validation.memory_ids(ids))
+        if not set(chosen) <= set(proposal.ids):
+            raise InputError("ids", "names a memory that the proposal does not")
+        present = [record.id for record in view.get(chosen) if record.superseded_by is None]
+        if proposal.act == "correct" and len(present) > 1:
+            raise InputError("ids", f"must say which one is to be corrected: {', '.join(present)}")
     with view.store.transaction(*dict.fromkeys(view.places)):
         if proposal.act == "correct" and present:
             revise(view, present[0], {"content": proposal.value})

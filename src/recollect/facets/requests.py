@@ -164,7 +164,7 @@ def _acted(view: View, asked: Request, before: Sequence[Said]) -> Outcome:
     if not chosen:
         return Outcome(asked.act, "nothing", asked.about)
     if asked.act == "correct" and asked.value:
-        chosen, act, value = chosen[:1], "correct", replacement(asked)
+        act, value = "correct", replacement(asked)
     else:
         act, value = "forget", ""
     try:
@@ -252,7 +252,7 @@ def _said_last(view: View, asked: Request, before: Sequence[Said]) -> tuple[list
     if at is None:
         return [], []
     turn = before[at]
-    facts = [fact.text for fact in extract(before[max(0, at - 1) : at + 1]) if fact.role == "user"]
+    facts = [fact.text for fact in extract([Said("assistant", ""), turn]) if fact.turn == 1]
     texts = {normal(text) for text in (*facts, turn.text, *(s.text for s in sentences(turn.text)))}
     own = [record for record, _ in _candidates(view, turn.text) if normal(record.text) in texts]
     if asked.act == "forget":
@@ -280,17 +280,21 @@ def _to_correct(asked: Request, own: Sequence[Record]) -> tuple[list[Record], li
             return [], list(chosen)[:MOST_FORGOTTEN]
     if same:
         return [], []  # it is known already
-    sure, unsure = _best(distinctive(asked, f"{asked.about} {asked.value}"), [(record, 0.0) for record in own])
+    words = distinctive(asked, f"{asked.about} {asked.value}")
+    having = [record for record in own if any(_has_all([word], record.text) for word in words)]
+    if len(having) == 1:
+        return having, []
+    sure, unsure = _best(words, [(record, 0.0) for record in own])
     return (sure, unsure) if len(sure) == 1 else ([], [*sure, *unsure])
 
 
 def _best(words: Sequence[str], found: Sequence[tuple[Record, float]]) -> tuple[list[Record], list[Record]]:
-    """The one memory that has most of the words, if no other has any of these; else those that may be meant."""
+    """The one memory that has nearly all of the words, if no other has any; else those that may be meant."""
     counts = [(sum(_has_all([word], record.text) for word in words), record) for record, _ in found]
     most = max((count for count, _ in counts), default=0)
     best = [record for count, record in counts if count == most and count]
     others = [record for count, record in counts if 0 < count < most]
-    if len(best) == 1 and not others and most * 2 >= len(words):
+    if len(best) == 1 and not others and most > 1 and most * 3 >= len(words) * 2:
         return best, []
     if best:
         return [], best[:MOST_FORGOTTEN]

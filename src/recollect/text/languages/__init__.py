@@ -42,7 +42,7 @@ class Events(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     called_off: str = r"(?!)"
 
 
-class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How a sentence speaks to the memory itself. A pattern stands for a whole clause; `{about}` and `{value}` in it
     are what the request is about, and what is true instead; `{memory}` and `{things}` are the patterns below."""
 
@@ -77,6 +77,10 @@ class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Asks not to keep something: what was said before, or what follows."""
     wrong: tuple[str, ...]
     """Says that something is not so. What is so may follow."""
+    noted: tuple[str, ...] = ()
+    """Says what the memory has, which is wrong. What is so stands around it."""
+    fix: tuple[str, ...] = ()
+    """Asks to put something right that the words before it say."""
     correct: tuple[str, ...]
     """Names what is so."""
     remember: tuple[str, ...]

@@ -20,6 +20,8 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
 _LONGEST = 320
 """Characters of a sentence that is read. People ask the memory for something in few words."""
 _LONGEST_TEXT = 4000
+_MOST_WORDS = 9
+"""Words of a second sentence that asks something about the first."""
 _MOST_CLAUSES = 8
 _SPLIT = re.compile(
     r"\s*[,;–—]\s*|\s+-+\s+|\s*:\s+|\s*\.{2,}\s*|\s*…\s*"
@@ -73,16 +75,35 @@ def requests(text: str) -> tuple[Request, ...]:
     found: list[Request] = []
     lines = [sentence for sentence in sentences(spoken) if not sentence.code]
     for at, sentence in enumerate(lines):
-        following = lines[at + 1].text if at + 1 < len(lines) else ""
-        if len(sentence.text) <= _LONGEST and (asked := _read(sentence.text, following, at)):
+        near = _Near(lines[at - 1].text if at else "", lines[at + 1].text if at + 1 < len(lines) else "")
+        if len(sentence.text) > _LONGEST or any(sentence.text in asked.sentence for asked in found):
+            continue
+        if asked := _read(sentence.text, near) or _of_two(text, sentence.text, near):
             found.append(asked)
     return tuple(found)
 
 
-def _read(sentence: str, following: str, at: int) -> Request | None:
+class _Near(NamedTuple):
+    """The sentences around one, where there are any."""
+
+    previous: str
+    following: str
+
+
+def _of_two(text: str, sentence: str, near: _Near) -> Request | None:
+    """A request in two sentences: "My old number. Delete it."."""
+    begin = text.find(sentence)
+    end = text.find(near.following, begin + len(sentence)) + len(near.following)
+    if begin < 0 or not near.following or len(near.following.split()) > _MOST_WORDS or end - begin > _LONGEST:
+        return None
+    asked = _read(text[begin:end], _Near(near.previous, ""))
+    return asked if asked and asked.act == "forget" and asked.about else None
+
+
+def _read(sentence: str, near: _Near) -> Request | None:
     for code in LANGUAGES:
         table = _table(code)
-        if table.cue.search(sentence) and (asked := table.read(sentence, following, at)):
+        if table.cue.search(sentence) and (asked := table.read(sentence, near)):
             return asked._replace(sentence=sentence, language=code)
     return None
 
@@ -109,7 +130,7 @@ class _Table:
         self._states = self._compile(rf"(?:{raw.states}).*")
         acts: tuple[tuple[str, tuple[str, ...]], ...] = (
             ("off", raw.off), ("on", raw.on), ("everything", raw.everything), ("forget", raw.forget),
-            ("last", raw.last), ("unsaved", raw.unsaved), ("plain", raw.plain), ("correct", raw.correct), ("wrong", raw.wrong),
+            ("last", raw.last), ("unsaved", raw.unsaved), ("plain", raw.plain), ("correct", raw.correct), ("noted", raw.noted), ("wrong", raw.wrong), ("fix", raw.fix),
             ("remember", raw.remember),
         )  # fmt: skip
         self._patterns = [(act, self._compile(pattern)) for act, patterns in acts for pattern in patterns]
@@ -119,11 +140,11 @@ class _Table:
         filled = pattern.replace("{about}", "(?P<about>[^,;]+?)").replace("{value}", "(?P<value>.+)")
         return re.compile(filled.replace("{memory}", raw.memory).replace("{things}", raw.things), re.IGNORECASE)
 
-    def read(self, sentence: str, following: str, at: int) -> Request | None:
+    def read(self, sentence: str, near: _Near) -> Request | None:
         plain = _plain_english(sentence) if self.code == "en" else _one_spelling(sentence)
         question = plain.rstrip().endswith("?")
         for start, end, joined in _runs(plain):
-            where = _Where(start, _trimmed(plain[end:]), following, at, joined)
+            where = _Where(plain[:start], _trimmed(plain[end:]), near.previous, near.following, joined)
             for clause, polite in self._forms(_trimmed(plain[start:end])):
                 if (polite or not question) and (asked := self._match(clause, where)):
                     return asked
@@ -159,8 +180,13 @@ class _Table:
         if act == "correct":
             return Request("correct", about, value)
         if act == "unsaved":
-            follows = (rest and not self._reason.fullmatch(rest)) or (where.following and not where.start and not where.at)
+            follows = (rest and not self._reason.fullmatch(rest)) or (where.following and not where.lead and not where.previous)
             return Request("off") if follows else Request("forget", last=True)
+        if act == "noted":
+            said = rest or where.following or where.lead or where.previous
+            return Request("correct", about, _trimmed(said)) if said else None
+        if act == "fix":
+            return self._stated("fix", where.lead or where.previous)
         if act == "wrong":
             return self._corrected(about, where)
         vague = bool(about) and not any(word not in self.empty for word in re.findall(r"[^\W_]+", about.lower()))
@@ -178,7 +204,7 @@ class _Table:
     def _stated(self, about: str, said: str) -> Request | None:
         for clause, _ in self._forms(_trimmed(said)):
             if self._states.fullmatch(clause):
-                return Request("correct", about, clause, last=not about)
+                return Request("correct", "" if about == "fix" else about, clause, last=not about)
         return None
 
     def _corrected(self, about: str, where: _Where) -> Request | None:
@@ -188,18 +214,19 @@ class _Table:
             return asked
         if about:
             return Request("correct", about, said)
-        alone = not said and where.start == 0 and where.at == 0
+        alone = not said and not where.lead and not where.previous
         return Request("correct", last=True) if alone else None
 
 
 class _Where(NamedTuple):
-    start: int
+    lead: str
+    """What stands before the clause in its sentence."""
     rest: str
-    """What follows the clause in its sentence."""
+    """What follows it there."""
+    previous: str
+    """The sentence before."""
     following: str
     """The next sentence."""
-    at: int
-    """The position of the sentence in the turn."""
     joined: bool
     """Whether a word such as "and" joins the clause to the one before, which may be about something else."""
 
