@@ -67,7 +67,9 @@ def main(asked: str, ordinary: str, verbose: bool) -> None:
         counts.update(((item["act"], "all"),))
         counts.update([(item["act"], name) for name, yes in (("acted", acted), ("right", right)) if yes])
         if verbose and not right:
-            print("MISSED" if not acted else "WRONG", item["act"], item["lang"], repr(item["turn"]), done, item["before"])
+            print(
+                "MISSED" if not acted else "WRONG", item["act"], item["lang"], repr(item["turn"]), done, item["before"]
+            )
     for act in ("forget", "correct", "remember", "off", "on"):
         every = counts[act, "all"]
         print(f"{act:9} {every:4} acted on {counts[act, 'acted']:4}  the right memories {counts[act, 'right']:4}")

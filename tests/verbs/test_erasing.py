@@ -245,6 +245,7 @@ KILLED = """
 import os, sys
 from recollect import Memory
 from recollect.verbs import forget
+from recollect.facets.proposals import propose
 forget.scrub = lambda *given: os.kill(os.getpid(), 9)
 with Memory(sys.argv[1], embedder="none") as memory:
     memory.at(account="u1").forget(account="u1", erase=True)
@@ -306,6 +307,9 @@ def everything(memory: Memory, who: str, name: str) -> None:
         me.aliases.save(WORD, "a treat")
         me.aliases.save(f"old {WORD}", "a treat")
         me.aliases.remove(f"old {WORD}")
+        liked = me.remember(f"{WORD} with milk").id
+        propose(me._view, "forget", f"forget all about {WORD}", [liked], "")
+        me.dismiss(propose(me._view, "correct", f"not {WORD}", [liked], f"less {WORD}"))
         workflow = me.workflows.start(f"buy {WORD}", goal=f"have {WORD}")
         step = me.workflows.step(workflow.id, f"find {WORD}")
         me.workflows.complete(step.id, output={"bought": WORD})
@@ -331,6 +335,7 @@ def test_one_call_erases_everything_of_a_person(memory: Memory, location: str, w
         assert memory.at(workspace=workspace).conversations.list() == []
         assert memory.at(workspace=workspace).cases.list() == []
         assert memory.at(workspace=workspace).aliases.list() == []
+        assert memory.at(workspace=workspace).proposals() == []
     assert memory.workflows.list() == []
     assert memory.doctor().ok
     assert all(log.ok for log in memory.audit.verify())

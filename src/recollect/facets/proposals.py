@@ -113,4 +113,3 @@ def _shelf(view: View) -> Shelf[Proposal]:
 
 def _proposal(item: ShelfItem) -> Proposal:
     return msgspec.convert(item.body, Proposal)
-

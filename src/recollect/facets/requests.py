@@ -8,7 +8,6 @@ from typing import Literal
 
 import msgspec
 
-from recollect.facets.conversations.persist import TURN
 from recollect.facets.proposals import propose
 from recollect.policies.extraction import Extracted, Said, extract
 from recollect.recall.recall import recall
@@ -17,6 +16,7 @@ from recollect.text.statements.claims import ME, read
 from recollect.text.statements.requests import Act, Request, distinctive, requests
 from recollect.text.words import WORD, normal, stem
 from recollect.values.errors import InputError, RecollectError
+from recollect.values.filters import is_private
 from recollect.values.record import Record
 from recollect.verbs.archive import checked_reason
 from recollect.verbs.forget import Forget, forget
@@ -29,8 +29,6 @@ MOST_FORGOTTEN = 3
 _CANDIDATES = 60
 _SURE = 0.5
 """The relevance from which a memory is proposed that shares no word with the request."""
-_KINDS = frozenset(("core", "journal", TURN))
-"""Kinds that no sentence of a user takes away: what is an agent's own, and what ends with its conversation."""
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,7 +65,9 @@ class Heeded(msgspec.Struct):
         moved = (msgspec.structs.replace(fact, turn=fact.turn + first) for fact in statements)
         kept = [fact for fact in moved if not self._taken_back(fact)]
         for at, sentence in self.remembered:
-            named = [n for n, fact in enumerate(kept) if fact.turn == at and (fact.text in sentence or sentence in fact.text)]
+            named = [
+                n for n, fact in enumerate(kept) if fact.turn == at and (fact.text in sentence or sentence in fact.text)
+            ]
             for number in named:
                 kept[number] = msgspec.structs.replace(kept[number], importance=1.0)
             if not named:
@@ -218,7 +218,7 @@ def _meant(view: View, asked: Request, before: Sequence[Said]) -> tuple[list[Rec
         return _said_last(view, asked, before)
     if asked.all and not asked.about:
         records = view.scan(view.where(), order="newest", limit=1000)
-        return [record for record in records if _is_own(view, record)][:MOST_FORGOTTEN * 30], []
+        return [record for record in records if _is_own(view, record)][: MOST_FORGOTTEN * 30], []
     words = " ".join((asked.about, asked.value)) if asked.act == "correct" else asked.about
     found = _candidates(view, words)
     if asked.act == "correct":
@@ -243,7 +243,12 @@ def _is_own(view: View, record: Record) -> bool:
     """Whether a memory is the speaker's: of the same account and agent, and of no other channel."""
     own, address = view.address, record.address
     same = (own.account, own.agent) == (address.account, address.agent)
-    return same and record.kind not in _KINDS and own.channel in (None, address.channel, address.channel or own.channel)
+    return (
+        same
+        and not is_private(record)
+        and record.tier != "conversation"
+        and own.channel in (None, address.channel or own.channel)
+    )
 
 
 def _said_last(view: View, asked: Request, before: Sequence[Said]) -> tuple[list[Record], list[Record]]:
@@ -258,7 +263,9 @@ def _said_last(view: View, asked: Request, before: Sequence[Said]) -> tuple[list
     if asked.act == "forget":
         return own, []
     said = {stem(word) for word in WORD.findall(before[-1].text.lower())} if before[-1].role == "assistant" else set()
-    quoted = [r for r, _ in _candidates(view, before[-1].text) if said and _telling(r.text) and _telling(r.text) <= said]
+    quoted = [
+        r for r, _ in _candidates(view, before[-1].text) if said and _telling(r.text) and _telling(r.text) <= said
+    ]
     return [], quoted[:MOST_FORGOTTEN] or own[:MOST_FORGOTTEN]
 
 

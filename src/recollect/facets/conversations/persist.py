@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from recollect.facets.requests import heed
 from recollect.policies.extraction import Extracted, Said, extract
 from recollect.policies.importance import assess
 from recollect.text.words import stems
@@ -24,8 +25,6 @@ def persist(view: View, conversation: str, turns: Sequence[Record], start: int =
 
     A fact that is stored already is counted, and not stored again.
     """
-    from recollect.facets.requests import heed  # it needs TURN
-
     heeded = heed(view, [Said(turn.role or "user", turn.text) for turn in turns], start)
     statements = [fact for fact in heeded.kept(read(view, heeded.turns)) if fact.turn >= start]
     lineage = [{"derived_from": _sources(statement, turns)} for statement in statements]

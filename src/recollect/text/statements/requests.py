@@ -180,7 +180,9 @@ class _Table:
         if act == "correct":
             return Request("correct", about, value)
         if act == "unsaved":
-            follows = (rest and not self._reason.fullmatch(rest)) or (where.following and not where.lead and not where.previous)
+            follows = (rest and not self._reason.fullmatch(rest)) or (
+                where.following and not where.lead and not where.previous
+            )
             return Request("off") if follows else Request("forget", last=True)
         if act == "noted":
             said = rest or where.following or where.lead or where.previous

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -414,13 +414,13 @@ def _delete(view: View, selected: Selection, request: Forget, reason: str | None
     return entries
 
 
-def _drop_proposals(view: View, place: Place, ids: Collection[str]) -> set[tuple[str, str]]:
+def _drop_proposals(view: View, place: Place, ids: Set[str]) -> set[tuple[str, str]]:
     """Remove proposals about memories that are erased: they have the words of who asked. Returns those in undo data."""
-    naming = [item.key for item in view.store.shelf(place, PROPOSALS) if not set(item.body["ids"]).isdisjoint(ids)]
+    naming = [item.key for item in view.store.shelf(place, PROPOSALS) if not ids.isdisjoint(item.body.get("ids", ()))]
     if naming:
         view.store.remove(place, PROPOSALS, naming)
     undone = (item for _, undo in view.store.undos(place) for item in undo.things if item.shelf == PROPOSALS)
-    return {(item.shelf, item.key) for item in undone if not set(item.body["ids"]).isdisjoint(ids)}
+    return {(item.shelf, item.key) for item in undone if not ids.isdisjoint(item.body.get("ids", ()))}
 
 
 def _remove(view: View, place: Place, item: ShelfItem) -> None:
