@@ -2,9 +2,9 @@
 
     python benchmarks/requests.py requests.jsonl ordinary.jsonl [--verbose]
 
-A line of the first file has `before` (what is stored), `turn`, `act`, `about` (positions in `before`), `new` (words that
-a corrected or remembered memory must have; `|` between alternatives) and `unclear` (a proposal is as good). Of a turn
-in the second file nothing may be done.
+A line of the first file has `before` (what is stored), `turn`, `act`, `about` (positions in `before`), `new` (words
+that a corrected or remembered memory must have; `|` between alternatives) and `unclear` (a proposal is as good). Of
+a turn in the second file nothing may be done.
 """
 
 from __future__ import annotations

@@ -68,10 +68,10 @@ _RANKED = {
     """,
     "member": """
         remember remember_many revise forget archive restore undo audit.record conversations.start
-        conversations.end conversations.archive conversations.say conversations.observe aliases.save aliases.remove confirm dismiss
-        cases.save cases.remove channels.create scratchpad.write scratchpad.clear journal.save journal.save_core
-        journal.edit journal.whiteboard.write journal.whiteboard.erase workflows.start workflows.finish
-        workflows.step workflows.complete workflows.fail moments.record_task moments.record_tool
+        conversations.end conversations.archive conversations.say conversations.observe aliases.save aliases.remove
+        confirm dismiss cases.save cases.remove channels.create scratchpad.write scratchpad.clear journal.save
+        journal.save_core journal.edit journal.whiteboard.write journal.whiteboard.erase workflows.start
+        workflows.finish workflows.step workflows.complete workflows.fail moments.record_task moments.record_tool
         moments.record_decision moments.record_content moments.record_delegation sessions.create
         sessions.close sessions.delete_session sessions.delete_by_topic sessions.delete_by_time_range
         sessions.add sessions.add_many sessions.delete import

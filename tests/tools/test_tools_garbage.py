@@ -51,6 +51,9 @@ VALID: dict[str, dict[str, Any]] = {
     "get_conversation": {"id": "c1"},
     "idle_conversation": {"id": "c1"},
     "archive_conversation": {"id": "c1"},
+    "list_proposals": {},
+    "confirm_proposal": {"id": "0123456789abcdef", "ids": ["known"]},
+    "dismiss_proposal": {"id": "0123456789abcdef"},
     "observe": {"content": "a heron", "kind": "fact", "importance": 0.5, "scope": "workspace", "tags": ["a"]},
 }
 

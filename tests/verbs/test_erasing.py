@@ -11,6 +11,7 @@ from support.common import Clock, Script
 from support.stores import STORES, located, traces
 
 from recollect import AccessError, ConflictError, InputError, Memory, NotFoundError, Record
+from recollect.facets.proposals import propose
 from recollect.verbs.forget import Receipt
 
 WORD = "zanzibarnuts"
@@ -245,7 +246,6 @@ KILLED = """
 import os, sys
 from recollect import Memory
 from recollect.verbs import forget
-from recollect.facets.proposals import propose
 forget.scrub = lambda *given: os.kill(os.getpid(), 9)
 with Memory(sys.argv[1], embedder="none") as memory:
     memory.at(account="u1").forget(account="u1", erase=True)

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     sections={"Commands": {"list": "proposals:list_", "confirm": "proposals:confirm", "dismiss": "proposals:dismiss"}},
 )
 def proposals() -> None:
-    """What users asked to forget or correct, where it is not sure which memories are meant, or too many.
+    """What users asked to forget or correct.
+
+    It waits to be confirmed where it is not sure which memories are meant, or too many.
 
     \b
     Example:

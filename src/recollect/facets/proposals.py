@@ -1,4 +1,4 @@
-"""Changes that somebody asked the memory for, and that wait until they are confirmed: too many memories, or not sure."""
+"""Changes that a user asked the memory for, and that wait to be confirmed: too many memories, or not sure which."""
 
 from __future__ import annotations
 

@@ -147,7 +147,9 @@ def _drop_replies(heeded: Heeded, turns: Sequence[Said]) -> None:
     """An answer to "forget my number" repeats the number, and so must not be read."""
     for at, turn in enumerate(turns[:-1]):
         acts = {request.act for request in requests(turn.text)} if turn.role == "user" else set[str]()
-        if turns[at + 1].role == "assistant" and (acts & {"forget", "correct", "on"} or not heeded.turns[at].text):
+        if turns[at + 1].role == "assistant" and (
+            acts & {"forget", "correct", "on"} or (turn.text and not heeded.turns[at].text)
+        ):
             heeded.turns[at + 1] = Said("assistant", "")
 
 
@@ -262,7 +264,8 @@ def _said_last(view: View, asked: Request, before: Sequence[Said]) -> tuple[list
     own = [record for record, _ in _candidates(view, turn.text) if normal(record.text) in texts]
     if asked.act == "forget":
         return own, []
-    said = {stem(word) for word in WORD.findall(before[-1].text.lower())} if before[-1].role == "assistant" else set()
+    reply = before[-1].text.lower() if before[-1].role == "assistant" else ""
+    said = {stem(word) for word in WORD.findall(reply)}
     quoted = [
         r for r, _ in _candidates(view, before[-1].text) if said and _telling(r.text) and _telling(r.text) <= said
     ]

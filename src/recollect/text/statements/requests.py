@@ -130,7 +130,8 @@ class _Table:
         self._states = self._compile(rf"(?:{raw.states}).*")
         acts: tuple[tuple[str, tuple[str, ...]], ...] = (
             ("off", raw.off), ("on", raw.on), ("everything", raw.everything), ("forget", raw.forget),
-            ("last", raw.last), ("unsaved", raw.unsaved), ("plain", raw.plain), ("correct", raw.correct), ("noted", raw.noted), ("wrong", raw.wrong), ("fix", raw.fix),
+            ("last", raw.last), ("unsaved", raw.unsaved), ("plain", raw.plain),
+            ("correct", raw.correct), ("noted", raw.noted), ("wrong", raw.wrong), ("fix", raw.fix),
             ("remember", raw.remember),
         )  # fmt: skip
         self._patterns = [(act, self._compile(pattern)) for act, patterns in acts for pattern in patterns]
