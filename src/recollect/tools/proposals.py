@@ -38,7 +38,10 @@ tool(
     "Do what a proposal says, once the user has agreed. `undo` takes it back.",
     offer={
         "id": _Id,
-        "ids": Annotated[list[str] | None, Meta(description="Only these of its memories; all if left out.")],
+        "ids": Annotated[
+            Annotated[str, Meta(min_length=1, max_length=36)] | None,
+            Meta(description="Only this one of its memories; all of them if left out."),
+        ],
     },
     output=_RETURNED,
 )(_proposal)
