@@ -16,6 +16,7 @@ from recollect.facets.channels import Channel
 from recollect.facets.conversations import Conversation, Speaker
 from recollect.facets.knowledge.documents import Document, Ingested, Passage, Status as Status_
 from recollect.facets.moments import Decisions, Fields, Outcome, Posts, Tasks, Tracks, Verdict
+from recollect.facets.proposals import Proposal
 from recollect.facets.scratchpad import Note
 from recollect.facets.sessions import MemoryType, SessionStats
 from recollect.facets.workflows import Output, Workflow, WorkflowStatus, WorkflowStep
@@ -154,7 +155,10 @@ class AsyncConversations:
         """The newest first, without those that are archived unless `status` says so. `after` is the last one's id."""
         ...
     async def end(self, id: ConversationId) -> Conversation:
-        """End one that is active: what matters of it is kept, and memories for it alone are cleared."""
+        """End one that is active: what matters of it is kept, and memories for it alone are cleared.
+
+        Requests in it such as "forget my address" are acted on now.
+        """
         ...
     async def archive(self, id: ConversationId) -> Conversation:
         """Put one away, out of lists. One that is active ends first. Its scratchpad is kept."""
@@ -184,7 +188,10 @@ class AsyncConversations:
         """
         ...
     async def idle(self, id: ConversationId) -> Conversation:
-        """End one that is active: what matters of it is kept, and memories for it alone are cleared."""
+        """End one that is active: what matters of it is kept, and memories for it alone are cleared.
+
+        Requests in it such as "forget my address" are acted on now.
+        """
         ...
 
 class AsyncAliases:
@@ -1032,6 +1039,27 @@ class AsyncMemory:
         what they were derived from and is no longer live. The receipt names what was not erased.
         `workspace` must repeat this view's workspace, and removes its folder.
         """
+        ...
+    async def proposals(self) -> builtins.list[Proposal]:
+        """Changes that were asked for in a conversation and wait to be confirmed, the newest first.
+
+        A request such as "forget everything about work" becomes one where it would touch more than three memories, or
+        where it is not sure which are meant. It is kept for 30 days.
+        """
+        ...
+    async def confirm(
+        self,
+        id: Annotated[str, Names('proposal'), Doc('The id of the proposal.')],
+        *,
+        ids: Annotated[str | Sequence[str] | None, Names('memory'), Doc('Only these of its memories; all if left out.')] = None,
+    ) -> Proposal:
+        """Do what a proposal says, as one change that `undo` takes back. Returns it with the memories it touched.
+
+        A correction changes one memory: where the proposal names several, `ids` says which.
+        """
+        ...
+    async def dismiss(self, id: Annotated[str, Names('proposal'), Doc('The id of the proposal.')]) -> Proposal:
+        """Drop a proposal. The memories stay as they are."""
         ...
     async def history(self, id: MemoryId) -> builtins.list[Record]:
         """Every version of a memory, oldest first."""

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from recollect.context.answers import AnswerSources
     from recollect.context.orientation import OrientationDocument
     from recollect.facets.conversations.talk import Talk
+    from recollect.facets.proposals import Proposal
     from recollect.maintenance.simulation import Simulation
     from recollect.models.embedders.base import Embedder
     from recollect.models.llm import Llm
@@ -462,6 +463,41 @@ class Memory(Facets):
         `workspace` must repeat this view's workspace, and removes its folder.
         """
         return forget.forget(self._view, Forget(**_arguments(locals())))
+
+    @operation("GET /proposals")
+    def proposals(self) -> builtins.list[Proposal]:
+        """Changes that were asked for in a conversation and wait to be confirmed, the newest first.
+
+        A request such as "forget everything about work" becomes one where it would touch more than three memories, or
+        where it is not sure which are meant. It is kept for 30 days.
+        """
+        from recollect.facets.proposals import proposals
+
+        return proposals(self._view)
+
+    @operation("POST /proposals/{id}/confirm", does="removes")
+    def confirm(
+        self,
+        id: Annotated[str, Names("proposal"), Doc("The id of the proposal.")],
+        *,
+        ids: Annotated[
+            str | Sequence[str] | None, Names("memory"), Doc("Only these of its memories; all if left out.")
+        ] = None,
+    ) -> Proposal:
+        """Do what a proposal says, as one change that `undo` takes back. Returns it with the memories it touched.
+
+        A correction changes one memory: where the proposal names several, `ids` says which.
+        """
+        from recollect.facets.proposals import confirm
+
+        return confirm(self._view, id, ids)
+
+    @operation("POST /proposals/{id}/dismiss", does="changes")
+    def dismiss(self, id: Annotated[str, Names("proposal"), Doc("The id of the proposal.")]) -> Proposal:
+        """Drop a proposal. The memories stay as they are."""
+        from recollect.facets.proposals import dismiss
+
+        return dismiss(self._view, id)
 
     @operation("GET /memories/{id}/history")
     def history(self, id: MemoryId) -> builtins.list[Record]:

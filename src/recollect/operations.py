@@ -192,6 +192,7 @@ _MODULES_OF_LATE_NAMES = (
     "recollect.context.answers",
     "recollect.context.orientation",
     "recollect.documents.files",
+    "recollect.facets.proposals",
     "recollect.maintenance.simulation",
     "recollect.policies.injection",
     "recollect.recall.consult",

@@ -549,7 +549,7 @@ def test_a_memory_offers_what_its_preset_names(memory: Memory) -> None:
 
 def test_every_tool_is_described_for_a_model() -> None:
     listed = tools.all()
-    assert len({tool.name for tool in listed}) == len(listed) == 23
+    assert len({tool.name for tool in listed}) == len(listed) == 26
     for tool in listed:
         assert 20 < len(tool.description) < 1024
         assert all(part["description"] for part in tool.parameters["properties"].values())
@@ -564,6 +564,7 @@ def test_every_tool_is_described_for_a_model() -> None:
         *("remember", "forget", "memory_store", "memory_delete", "save_to_journal", "save_to_core"),
         *("write_scratchpad", "clear_scratchpad", "revise", "undo", "observe"),
         *("start_conversation", "idle_conversation", "archive_conversation"),
+        *("confirm_proposal", "dismiss_proposal"),
     }
     additive = {tool.name for tool in listed if tool.writes and not tool.destructive}
     assert additive == {"remember", "memory_store", "save_to_journal", "save_to_core", "observe", "start_conversation"}

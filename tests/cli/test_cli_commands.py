@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from recollect import Memory, Record
 from recollect.cli.app import cli
+from recollect.facets.proposals import propose
 from recollect.presets import load, names
 
 FIVE = ("store", "preset", "tenant", "workspace", "agent")
@@ -134,6 +135,9 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("aliases", "save"): ("PostgreSQL", "pg"),
     ("aliases", "list"): (),
     ("aliases", "remove"): ("bird", "--yes"),
+    ("proposals", "list"): (),
+    ("proposals", "confirm"): ("PROPOSAL", "--yes"),
+    ("proposals", "dismiss"): ("PROPOSAL",),
     ("cases", "save"): ("what does Alice prefer?", "--text", "tabs"),
     ("cases", "list"): (),
     ("cases", "remove"): ("what does Alice prefer?", "--yes"),
@@ -205,7 +209,9 @@ def test_every_command_prints_one_json_document(run: Run, stored: list[Record], 
         memory.aliases.save("owl", "bird")
         memory.context([{"role": "user", "content": "does Alice prefer tabs?"}])
         memory.export("in.json")
+        proposal = propose(memory._view, "forget", "forget all of Alice", [stored[0].id, stored[2].id], "")
     words = [stored[int(word)].id if word.isdigit() else word for word in JSON[path]]
+    words = [proposal if word == "PROPOSAL" else word for word in words]
 
     result = run(*path, *words, "--json")
 

@@ -26,6 +26,7 @@ from recollect.facets.conversations.talk import Talk
 from recollect.facets.journal import Journal
 from recollect.facets.knowledge import Knowledge
 from recollect.facets.moments import Moments
+from recollect.facets.proposals import Proposal
 from recollect.facets.workflows import Workflows
 from recollect.maintenance.simulation import Simulation
 from recollect.presets import Preset
@@ -45,6 +46,7 @@ LATE = {
         Journal,
         Knowledge,
         Moments,
+        Proposal,
         OrientationDocument,
         Simulation,
         Talk,

@@ -63,15 +63,15 @@ _RANKED = {
         moments.decision moments.content moments.delegation sessions.list sessions.search sessions.metrics
         sessions.load sessions.stats sessions.export sessions.query sessions.search_by_topic
         sessions.search_by_type sessions.search_by_time_range sessions.get tools tools.call
-        about server.about aliases.list answers sources
+        about server.about aliases.list answers proposals sources
         people.password export
     """,
     "member": """
         remember remember_many revise forget archive restore undo audit.record conversations.start
         conversations.end conversations.archive conversations.say conversations.observe aliases.save aliases.remove
-        cases.save cases.remove channels.create scratchpad.write scratchpad.clear journal.save journal.save_core
-        journal.edit journal.whiteboard.write journal.whiteboard.erase workflows.start workflows.finish
-        workflows.step workflows.complete workflows.fail moments.record_task moments.record_tool
+        confirm dismiss cases.save cases.remove channels.create scratchpad.write scratchpad.clear journal.save
+        journal.save_core journal.edit journal.whiteboard.write journal.whiteboard.erase workflows.start
+        workflows.finish workflows.step workflows.complete workflows.fail moments.record_task moments.record_tool
         moments.record_decision moments.record_content moments.record_delegation sessions.create
         sessions.close sessions.delete_session sessions.delete_by_topic sessions.delete_by_time_range
         sessions.add sessions.add_many sessions.delete import
@@ -89,7 +89,7 @@ _EXPECTED = {name: rank for rank, names in _RANKED.items() for name in names.spl
 
 def test_every_route_has_the_rank_that_is_written_down() -> None:
     assert {route.name: route.rank for route in _ALL} == _EXPECTED
-    assert len(_EXPECTED) == 132
+    assert len(_EXPECTED) == 135
 
 
 @pytest.mark.parametrize("route", _ALL, ids=lambda route: route.name)

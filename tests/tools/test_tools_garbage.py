@@ -18,6 +18,7 @@ from support.common import LONG
 from support.stores import STORES, located
 
 from recollect import DiskFullError, Memory, ReadOnlyError, tools
+from recollect.facets.proposals import propose
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -51,6 +52,9 @@ VALID: dict[str, dict[str, Any]] = {
     "get_conversation": {"id": "c1"},
     "idle_conversation": {"id": "c1"},
     "archive_conversation": {"id": "c1"},
+    "list_proposals": {},
+    "confirm_proposal": {"id": "proposal", "ids": "known"},
+    "dismiss_proposal": {"id": "proposal"},
     "observe": {"content": "a heron", "kind": "fact", "importance": 0.5, "scope": "workspace", "tags": ["a"]},
 }
 
@@ -170,7 +174,9 @@ def test_garbage_never_raises_and_stores_nothing(talk: Memory, name: Any, argume
 @pytest.mark.parametrize("name", VALID)
 def test_what_is_valid_is_done(talk: Memory, name: str) -> None:
     ident = fresh(talk, started=name.endswith("_conversation") and name != "start_conversation")
-    arguments = {key: ident if value == "known" else value for key, value in VALID[name].items()}
+    proposal = propose(talk._view, "forget", "forget the heron", [ident], "")
+    made = {"known": ident, "proposal": proposal}
+    arguments = {key: made.get(value, value) if isinstance(value, str) else value for key, value in VALID[name].items()}
     assert "error" not in asked(talk, name, arguments)
     assert {tool.name for tool in tools.all()} == VALID.keys()
 

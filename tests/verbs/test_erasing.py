@@ -11,6 +11,7 @@ from support.common import Clock, Script
 from support.stores import STORES, located, traces
 
 from recollect import AccessError, ConflictError, InputError, Memory, NotFoundError, Record
+from recollect.facets.proposals import propose
 from recollect.verbs.forget import Receipt
 
 WORD = "zanzibarnuts"
@@ -307,6 +308,9 @@ def everything(memory: Memory, who: str, name: str) -> None:
         me.aliases.save(WORD, "a treat")
         me.aliases.save(f"old {WORD}", "a treat")
         me.aliases.remove(f"old {WORD}")
+        liked = me.remember(f"{WORD} with milk").id
+        propose(me._view, "forget", f"forget all about {WORD}", [liked], "")
+        me.dismiss(propose(me._view, "correct", f"not {WORD}", [liked], f"less {WORD}"))
         workflow = me.workflows.start(f"buy {WORD}", goal=f"have {WORD}")
         step = me.workflows.step(workflow.id, f"find {WORD}")
         me.workflows.complete(step.id, output={"bought": WORD})
@@ -333,6 +337,7 @@ def test_one_call_erases_everything_of_a_person(memory: Memory, location: str, w
         assert memory.at(workspace=workspace).cases.list() == []
         assert memory.at(workspace=workspace).aliases.list() == []
         assert memory.at(workspace=workspace).answers() == []
+        assert memory.at(workspace=workspace).proposals() == []
     assert memory.workflows.list() == []
     assert memory.doctor().ok
     assert all(log.ok for log in memory.audit.verify())

@@ -16,6 +16,7 @@ from support.concepts import Concepts
 from support.stores import STORES, located
 
 from recollect import ConflictError, Memory, NotFoundError, RecollectError
+from recollect.facets.proposals import propose
 
 NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 """Looking at it counts as a retrieval, which undo does not take back."""
@@ -42,6 +43,7 @@ def state(memory: Memory) -> dict[str, Any]:
             for talk in talks
         },
         "cases": sorted(memory.cases.list(), key=lambda case: case.question),
+        "proposals": sorted((one.id, one.ids) for one in memory.proposals()),
         "aliases": sorted((one.name, one.also) for one in memory.aliases.list()),
         "workflows": sorted((one.id, one.status, one.error) for one in workflows),
         "steps": sorted(
@@ -130,6 +132,8 @@ UNDONE: dict[str, Operation] = {
     "scratchpad.clear": lambda m, c: m.at(conversation=talk(m, c)).scratchpad.clear(),
     "aliases.save": lambda m, c: m.aliases.save("owl", f"strix {c.randrange(3)}"),
     "aliases.remove": lambda m, c: m.aliases.remove(f"strix {c.randrange(3)}"),
+    "confirm": lambda m, c: m.confirm(m.proposals()[0].id),
+    "dismiss": lambda m, c: m.dismiss(m.proposals()[0].id),
     "cases.save": lambda m, c: m.cases.save(f"where is owl {c.randrange(3)}?", texts=[str(c.random())]),
     "cases.remove": lambda m, c: m.cases.remove(f"where is owl {c.randrange(3)}?"),
     "workflows.start": lambda m, c: m.workflows.start("feed owls"),
@@ -163,6 +167,8 @@ def prepared(memory: Memory) -> None:
     memory.at(conversation=started.id).scratchpad.write("plan", 0)
     memory.cases.save("where is owl 0?", texts=["owl"])
     memory.aliases.save("owl", "strix 0")
+    owls = [memory.remember(f"an owl eats {food}").id for food in ("mice", "frogs")]
+    propose(memory._view, "forget", "forget what owls eat", owls, "")
     memory.workflows.step(memory.workflows.start("feed").id, "first")
     memory.workflows.start("sleep")
     memory.knowledge.publish(memory.knowledge.add("# Owls\n\nThe owl sleeps by day.", title="t0").id)

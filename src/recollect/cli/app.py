@@ -70,6 +70,7 @@ _FURTHER = {
         "verify": "upkeep:verify",
         "workspaces": "workspaces:workspaces",
         "aliases": "aliases:aliases",
+        "proposals": "proposals:proposals",
         "cases": "cases:cases",
         "eval": "evaluate:evaluate",
     },

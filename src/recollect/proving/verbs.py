@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sized
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+from recollect.facets.proposals import propose
 from recollect.memory import Memory
 from recollect.operations import Operation, Parameter, all_operations, bound_method, signature, union_members
 from recollect.recall.hits import Hits
@@ -86,6 +87,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     view.workflows.complete(step.id, output={"owl": secret})
     view.cases.save(f"who is {secret}?", texts=[secret])
     view.aliases.save(f"owl {secret}", "strix")
+    propose(view._view, "forget", f"forget the owl {secret}", [owl.id], "")  # pyright: ignore[reportPrivateUsage]
     view.audit.record("note", f"the owl is {secret}")
     answer = view.context([{"role": "user", "content": f"what is the owl {secret} called?"}]).id
     change = view.audit.search(action="forget")[0].id
@@ -219,6 +221,7 @@ _SPECIAL: dict[str, Verb] = {
     "workflows.search": lambda m, p: m.workflows.search("owl"),
     "answers": lambda m, p: m.answers(),
     "aliases.list": lambda m, p: m.aliases.list(),
+    "proposals": lambda m, p: m.proposals(),
     "cases.list": lambda m, p: m.cases.list(),
     "moments.task": lambda m, p: [str(m.moments.task("feed the owl"))],
     "conversations.list": lambda m, p: m.conversations.list(),

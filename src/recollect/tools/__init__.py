@@ -36,7 +36,7 @@ class Tool(msgspec.Struct, frozen=True):
     """Whether it may take away or replace something, rather than only add to it."""
 
 
-for _module in ("memories", "knowledge", "notebook", "journal", "scratchpad", "conversations"):
+for _module in ("memories", "knowledge", "notebook", "journal", "scratchpad", "conversations", "proposals"):
     import_module(f"recollect.tools.{_module}")  # each registers its tools, which are listed in this order
 
 _FIELDS = frozenset(name for spec in SPECS.values() for name in spec.offer.__struct_fields__)

@@ -10,7 +10,7 @@ import msgspec
 
 from recollect.values.errors import InputError
 
-ALIASES, ANSWERS = "aliases", "answers"
+ALIASES, ANSWERS, PROPOSALS = "aliases", "answers", "proposals"
 CHANNELS, CONVERSATIONS, REF_CODES = "channels", "conversations", "ref_codes"
 REF_CODE_LENGTH = 11
 """Letters and digits in the code that stands for a conversation in a link."""
@@ -96,6 +96,16 @@ class JobBody(Body, frozen=True):
     last_run: datetime | None = None
 
 
+class ProposalBody(Body, frozen=True):
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    act: Literal["forget", "correct"]
+    asked: Annotated[str, msgspec.Meta(max_length=500)]
+    ids: tuple[str, ...] = ()
+    value: Annotated[str, msgspec.Meta(max_length=500)] = ""
+    asked_at: datetime | None = None
+    channel: Name | None = None
+
+
 class RefCodeBody(Body, frozen=True):
     conversation: Name
     key: str
@@ -119,6 +129,7 @@ BODIES: dict[str, type[Body]] = {
     CHANNELS: ChannelBody,
     CONVERSATIONS: ConversationBody,
     "jobs": JobBody,
+    PROPOSALS: ProposalBody,
     REF_CODES: RefCodeBody,
     "reviews": ReviewBody,
     "scratchpad": NoteBody,

@@ -10,10 +10,11 @@ from typing import Any, Literal, cast, get_args
 
 import msgspec
 
-from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, argument, before_last, last_of, plain, turns
+from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, argument, earlier, last_of, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
 from recollect.facets.conversations.persist import keep, without_refused
+from recollect.facets.requests import Heeded, Outcome, heed
 from recollect.memory import Memory
 from recollect.policies.extraction import Said, extract
 from recollect.policies.injection import Placing, SystemMessages
@@ -120,6 +121,8 @@ class Wrapping:
         """Streams that are being read, or were left in the middle by somebody who still holds them."""
         self.last: Context | None = None
         """What the latest call, of any thread, was given: `.report`, `.memories`, `.text`."""
+        self.last_requests: tuple[Outcome, ...] = ()
+        """What the latest call that was stored asked of the memory, such as "forget that", and what became of it."""
 
     @property
     def memory(self) -> Memory:
@@ -280,17 +283,27 @@ class WrappedCall:
         claimed = self._wrapping.claim(turns(self.shape, self._messages, reply, place, self._context))
         if not claimed:
             return
-        if self._options.store == "facts":
-            try:
-                self._keep(claimed, reply)
-            except BaseException:
-                self._wrapping.release(claimed)
-                raise
+        try:
+            heeded = self._heed(claimed)
+            self._wrapping.last_requests = tuple(heeded.outcomes)
+            if self._options.store == "facts":
+                self._keep(claimed, reply, heeded)
+                return
+        except BaseException:
+            self._wrapping.release(claimed)
+            raise
+        new = {turn.role: at for at, turn in enumerate(heeded.turns)}  # the last of each role
+        texts = [heeded.turns[new[turn.role]].text for turn in claimed]
+        claimed = [turn._replace(text=text) for turn, text in zip(claimed, texts, strict=True) if text]
+        if not claimed:
             return
         texts = [(turn, without_refused(memory._view, turn.text)) for turn in claimed]  # pyright: ignore[reportPrivateUsage]
         texts = [(turn, text) for turn, text in texts if text]
         claimed = [turn for turn, _ in texts]
         items = [self._item(turn, text, turn.role == "assistant" and not reply.over) for turn, text in texts]
+        for item in items:
+            if item["role"] == "user" and heeded.remembered and heeded.remembered[-1][0] == new["user"]:
+                item["importance"] = 1.0
         try:
             if items:
                 memory.remember_many(items)
@@ -303,7 +316,18 @@ class WrappedCall:
             self._wrapping.release(claimed)
             raise
 
-    def _keep(self, claimed: Sequence[Turn], reply: Reply) -> None:
+    def _heed(self, claimed: Sequence[Turn]) -> Heeded:
+        """Act on what the user asks of the memory. Messages before it tell what is off the record."""
+        spoken = [Said(role, text) for role, text in earlier(self._messages)]
+        new = {turn.role: turn.text for turn in claimed}
+        start = len(spoken)
+        if "user" not in new:  # it was stored with an earlier call
+            spoken += [Said("user", last_of(self._messages, "user", whole=True))]
+            start += 1
+        view = self._options.memory._view  # pyright: ignore[reportPrivateUsage]
+        return heed(view, [*spoken, *(Said(role, text) for role, text in new.items())], start)
+
+    def _keep(self, claimed: Sequence[Turn], reply: Reply, heeded: Heeded) -> None:
         """What matters of it, by rules: a model of its own would cost as much again as the call."""
         view = self._options.memory._view  # pyright: ignore[reportPrivateUsage]
         personal = view.preset.personal
@@ -312,13 +336,16 @@ class WrappedCall:
         for role in refused:  # as a whole: a piece of a credential may not look like one
             view.log_refusal("remember", SecretError("content", find(new.pop(role), view.preset.secrets) or ""))
         asked = last_of(self._messages, "assistant") if "user" in new else ""
-        spoken = [Said("assistant", asked), *(Said(role, text) for role, text in new.items())]
-        earlier = [Said(role, text) for role, text in before_last(self._messages, _EARLIER)]
+        first = len(heeded.turns) - len(claimed)
+        spoken = [
+            Said(turn.role, mark(turn.text, personal) if turn.role in new else "") for turn in heeded.turns[first:]
+        ]
+        facts = extract([Said("assistant", asked), *spoken], heeded.turns[max(first - _EARLIER, 0) : first])
         # Repeated passages were cut out of the answer, which may have changed its meaning.
         facts = [
             fact
-            for fact in extract(spoken, earlier)
-            if fact.turn and not (fact.role == "assistant" and "…" in fact.text)
+            for fact in heeded.kept(facts, first - 1)
+            if fact.turn >= first and not (fact.role == "assistant" and "…" in fact.text)
         ]
         keep(view, facts, view.address.conversation, [{"source": self.shape.source}] * len(facts))
 

@@ -106,18 +106,22 @@ def _last_user_index(messages: Sequence[Message]) -> int | None:
     return None
 
 
-def last_of(messages: Sequence[Message], role: str) -> str:
-    """The words of the last message of a role, before the user's last one."""
-    at = _last_user_index(messages)
+def earlier(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    """What was said before the user's last message, by whom, without what a context had put in."""
+    users = [at for at, message in enumerate(messages) if message.get("role") == "user"]
+    before = messages[: users[-1]] if users else messages
+    return [
+        (role, without(text_of(message)).strip())
+        for message in before
+        if (role := message.get("role")) in ("user", "assistant")
+    ]
+
+
+def last_of(messages: Sequence[Message], role: str, *, whole: bool = False) -> str:
+    """The words of the last message of a role, before the user's last one or in the `whole` conversation."""
+    at = None if whole else _last_user_index(messages)
     before = messages if at is None else messages[:at]
     return next((text_of(message) for message in reversed(before) if message.get("role") == role), "")
-
-
-def before_last(messages: Sequence[Message], most: int) -> list[tuple[str, str]]:
-    """The role and words of the messages before the user's last one, of `most` at the end."""
-    at = _last_user_index(messages)
-    before = messages if at is None else messages[:at]
-    return [(str(message.get("role")), text_of(message)) for message in before[-most:]]
 
 
 def _key(place: Sequence[object], messages: Sequence[Message]) -> bytes:

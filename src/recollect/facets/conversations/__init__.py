@@ -135,7 +135,10 @@ class Conversations:
 
     @operation("POST /conversations/{id}/end", does="changes", asks_model=True)
     def end(self, id: ConversationId) -> Conversation:
-        """End one that is active: what matters of it is kept, and memories for it alone are cleared."""
+        """End one that is active: what matters of it is kept, and memories for it alone are cleared.
+
+        Requests in it such as "forget my address" are acted on now.
+        """
         return self._become(id, "idle")
 
     idle = former_name("idle", end)
@@ -194,11 +197,15 @@ class Conversations:
         contents: Contents | None = None
         if conversation.status == "active":
             contents = Contents(view, conversation.id, (conversation.channel, conversation.agent, conversation.account))
+        spoken: dict[tuple[str | None, str | None], builtins.list[Record]] = {}
         while True:
             # No lock, because a model may be asked. If two processes end the conversation, facts are stored once.
             turns = contents.new_turns() if contents is not None else []
             for speaker, theirs in _by_speaker(turns).items():
-                persist(_in(view, conversation, *speaker), conversation.id, theirs)
+                every = spoken.setdefault(speaker, [])
+                start = len(every)
+                every += theirs
+                persist(_in(view, conversation, *speaker), conversation.id, every, start)
             with view.store.transaction(*_homes(view)):
                 item = self._again(item)  # as it is now that nobody else can write there
                 _check(_conversation(item), status)

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from recollect.facets.conversations.settling import settle
+from recollect.facets.requests import heed
 from recollect.policies.extraction import Extracted, Said, extract
 from recollect.policies.importance import assess
 from recollect.policies.personal import mark, marked
@@ -22,9 +23,13 @@ TURN = "conversation"
 """The kind of turns."""
 
 
-def persist(view: View, conversation: str, turns: Sequence[Record]) -> list[Record]:
-    """Store the facts of these turns. A fact that is stored already is counted, and not stored again."""
-    statements = read(view, [Said(turn.role or "user", mark(turn.text, view.preset.personal)) for turn in turns])
+def persist(view: View, conversation: str, turns: Sequence[Record], start: int = 0) -> list[Record]:
+    """Act on the requests of these turns and store their facts, from the turn `start` on.
+
+    A fact that is stored already is counted, and not stored again.
+    """
+    heeded = heed(view, [Said(turn.role or "user", mark(turn.text, view.preset.personal)) for turn in turns], start)
+    statements = [fact for fact in heeded.kept(read(view, heeded.turns)) if fact.turn >= start]
     lineage = [{"derived_from": _sources(statement, turns)} for statement in statements]
     return keep(view, statements, conversation, lineage)
 

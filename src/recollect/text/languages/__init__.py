@@ -49,12 +49,59 @@ class Events(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Says that it is at another time, or another place."""
 
 
+class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a sentence speaks to the memory itself. A pattern stands for a whole clause; `{about}` and `{value}` in it
+    are what the request is about, and what is true instead; `{memory}` and `{things}` are the patterns below."""
+
+    cue: str
+    """Words of which every request has one: texts without them are not read further."""
+    before: str
+    """What may stand before a request: "please", "could you"."""
+    after: str
+    """What may stand behind it: "please", "for now"."""
+    memory: str
+    """The memory by its names: "your memory", "what you know of me"."""
+    person: str
+    """Tells that a clause is about the speaker: "I", "my"."""
+    states: str
+    """Begins a clause that tells a fact of the speaker: "I live", "my address". What else is wrong is no memory."""
+    things: str
+    """Things that a person has one of: "address", "phone number". Plain words correct only these."""
+    reason: str
+    """Begins a clause that gives a reason, and so does not change what the clause before it asks for."""
+    task: str
+    """What people forget and change while they work, which is nothing of the memory's: "the last paragraph"."""
+    empty: str
+    """Words that tell no memory from another."""
+    forget: tuple[str, ...]
+    """Asks to forget what it names, and cannot be meant in another way."""
+    plain: tuple[str, ...]
+    """Asks to forget what it names, if nothing follows but a reason."""
+    everything: tuple[str, ...]
+    last: tuple[str, ...]
+    """Takes back what was said before."""
+    unsaved: tuple[str, ...]
+    """Asks not to keep something: what was said before, or what follows."""
+    wrong: tuple[str, ...]
+    """Says that something is not so. What is so may follow."""
+    noted: tuple[str, ...] = ()
+    """Says what the memory has, which is wrong. What is so stands around it."""
+    fix: tuple[str, ...] = ()
+    """Asks to put something right that the words before it say."""
+    correct: tuple[str, ...]
+    """Names what is so."""
+    remember: tuple[str, ...]
+    off: tuple[str, ...]
+    on: tuple[str, ...]
+
+
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of this folder."""
 
     slots: dict[str, Slot] = {}
     changes: Changes = Changes()
     events: Events = Events()
+    requests: Requests | None = None
 
 
 @cache

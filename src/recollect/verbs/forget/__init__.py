@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from recollect.stores.port import HasIntegrityCheck, Place, by_place
 from recollect.stores.shelves import ShelfItem, names
 from recollect.text.times import point
 from recollect.values import validation
+from recollect.values.bodies import PROPOSALS
 from recollect.values.errors import AccessError, ConcurrencyError, ConflictError, InputError, StoreError
 from recollect.values.filters import Filter, belongs_to
 from recollect.values.record import Address, Record, new_id
@@ -427,7 +428,7 @@ def _delete(view: View, selected: Selection, request: Forget, reason: str | None
             changes: dict[str, Any] = {"deleted": ids, "things_changed": names(items), "parts": parts}
             entries.append(view.log(place, "forget", message, records, items, reason, **changes))
             continue
-        documents = erasure.documents.get(place, ())
+        documents = {*erasure.documents.get(place, ()), *_drop_proposals(view, place, everything)}
         view.store.purge(place, seqs=view.expired_undo(place), ids=going.get(place, ()), documents=documents)
         view.forget_texts(place, everything)
         erase_names(view.store, place, _gone(going, place))
@@ -436,6 +437,15 @@ def _delete(view: View, selected: Selection, request: Forget, reason: str | None
         changes = {"deleted": ids, "things_changed": names(items), "parts": parts}
         entries.append(view.log(place, "erase", message, reason=reason, concerning=records, final=True, **changes))
     return entries
+
+
+def _drop_proposals(view: View, place: Place, ids: Set[str]) -> set[tuple[str, str]]:
+    """Remove proposals about memories that are erased: they have the words of who asked. Returns those in undo data."""
+    naming = [item.key for item in view.store.shelf(place, PROPOSALS) if not ids.isdisjoint(item.body.get("ids", ()))]
+    if naming:
+        view.store.remove(place, PROPOSALS, naming)
+    undone = (item for _, undo in view.store.undos(place) for item in undo.things if item.shelf == PROPOSALS)
+    return {(item.shelf, item.key) for item in undone if not ids.isdisjoint(item.body.get("ids", ()))}
 
 
 def _remove(view: View, place: Place, item: ShelfItem) -> None:

@@ -1,0 +1,356 @@
+"""Acts on what a turn asks of the memory: forgets, corrects, or proposes to, where too much or too little is sure."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+import msgspec
+
+from recollect.facets.proposals import propose
+from recollect.policies.extraction import Extracted, Said, extract
+from recollect.recall.recall import recall
+from recollect.text.sentences import sentences
+from recollect.text.statements.claims import ME, read
+from recollect.text.statements.requests import Act, Request, distinctive, requests
+from recollect.text.words import WORD, normal, stem
+from recollect.values.errors import InputError, RecollectError
+from recollect.values.filters import is_private
+from recollect.values.record import Record
+from recollect.verbs.archive import checked_reason
+from recollect.verbs.forget import Forget, forget
+from recollect.verbs.revise import revise
+from recollect.view import View
+
+Done = Literal["forgotten", "corrected", "proposed", "remembered", "not kept", "nothing", "off", "on"]
+MOST_FORGOTTEN = 3
+"""A request that would touch more memories becomes a proposal."""
+_CANDIDATES = 60
+_SURE = 0.5
+"""The relevance from which a memory is proposed that shares no word with the request."""
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one request to the memory."""
+
+    act: Act
+    done: Done
+    about: str = ""
+    ids: tuple[str, ...] = ()
+    """The memories that were forgotten, corrected or proposed. `undo` brings back what was forgotten."""
+    proposal: str | None = None
+    """The id of the proposal, which `confirm` and `dismiss` take."""
+
+
+class Heeded(msgspec.Struct):
+    """The turns of a conversation after its requests were acted on."""
+
+    turns: list[Said]
+    """As they are read for facts: without requests, and empty where nothing may be kept."""
+    outcomes: list[Outcome] = []
+    remembered: list[tuple[int, str]] = []
+    """Turns and sentences that the user asked to remember."""
+    forgotten: list[tuple[int, Request]] = []
+    corrected: set[str] = set()
+    """Sentences whose new value is stored already."""
+    off: bool = False
+    """Whether nothing is kept at the end."""
+
+    def kept(self, statements: Sequence[Extracted], first: int = 0) -> list[Extracted]:
+        """Statements of these turns, without what was taken back; what was to be remembered matters most.
+
+        Where the statements were read from a later turn on, `first` is its position.
+        """
+        moved = (msgspec.structs.replace(fact, turn=fact.turn + first) for fact in statements)
+        kept = [fact for fact in moved if not self._taken_back(fact)]
+        for at, sentence in self.remembered:
+            named = [
+                n for n, fact in enumerate(kept) if fact.turn == at and (fact.text in sentence or sentence in fact.text)
+            ]
+            for number in named:
+                kept[number] = msgspec.structs.replace(kept[number], importance=1.0)
+            if not named:
+                kept.append(Extracted(sentence, "fact", "user", "asked to be remembered", 1.0, at))
+        return kept
+
+    def _taken_back(self, fact: Extracted) -> bool:
+        return any(fact.turn < at and is_about(asked, fact.text) for at, asked in self.forgotten)
+
+
+def heed(view: View, turns: Sequence[Said], start: int = 0) -> Heeded:
+    """Act on the requests of the turns from `start` on. Earlier turns say what is off the record, and what was last."""
+    heeded = Heeded(list(turns))
+    for at, turn in enumerate(turns):
+        asked = requests(turn.text) if turn.role == "user" else ()
+        silent = heeded.off
+        for request in asked:
+            if request.act in ("off", "on"):
+                heeded.off = request.act == "off"
+                silent = silent or heeded.off
+                if at >= start:
+                    heeded.outcomes.append(Outcome(request.act, request.act))
+            elif not silent:
+                _heed_one(view, heeded, turns, at, request, acting=at >= start)
+        if silent:
+            heeded.turns[at] = Said(turn.role, "")
+        elif asked:
+            heeded.turns[at] = Said(turn.role, _left(turn.text, asked, heeded.corrected))
+    _drop_replies(heeded, turns)
+    return heeded
+
+
+def _heed_one(view: View, heeded: Heeded, turns: Sequence[Said], at: int, asked: Request, acting: bool) -> None:
+    if asked.act == "remember":
+        sentence = asked.sentence if asked.value else _before(turns[at].text, asked.sentence)
+        if sentence:
+            heeded.remembered.append((at, sentence))
+        if acting:
+            heeded.outcomes.append(Outcome("remember", "remembered" if sentence else "nothing"))
+        return
+    if asked.act == "forget" and asked.last and _before(turns[at].text, asked.sentence):
+        if acting:
+            heeded.outcomes.append(Outcome("forget", "not kept"))
+        return  # what it takes back was said in the same turn
+    previous = max((n for n in range(at) if turns[n].role == "user"), default=None)
+    if asked.act == "forget" and asked.last and previous is not None:
+        heeded.turns[previous] = Said("user", "")
+    if asked.act == "forget" and asked.about:
+        heeded.forgotten.append((at, asked))
+    if acting:
+        outcome = _acted(view, asked, turns[:at])
+        heeded.outcomes.append(outcome)
+        if outcome.done == "corrected":
+            heeded.corrected.add(asked.sentence)
+
+
+def _before(text: str, sentence: str) -> str:
+    """What a turn says before a sentence of it."""
+    return text.partition(sentence)[0].strip(" \n,;:-")
+
+
+def _left(text: str, asked: Sequence[Request], corrected: Collection[str]) -> str:
+    """What is left of a turn without its requests. What they take back, or put right, goes or stays with them."""
+    for request in asked:
+        before, found, after = text.partition(request.sentence)
+        if not found or request.act == "remember":
+            continue
+        if request.act == "forget" and request.last:
+            before = ""
+        is_new = request.act == "correct" and request.sentence not in corrected
+        kept = request.value if is_new and len(request.value.split()) > 2 else ""
+        text = " ".join(part for part in (before.strip(), f"{kept}." if kept else "", after.strip()) if part)
+    return text
+
+
+def _drop_replies(heeded: Heeded, turns: Sequence[Said]) -> None:
+    """An answer to "forget my number" repeats the number, and so must not be read."""
+    for at, turn in enumerate(turns[:-1]):
+        acts = {request.act for request in requests(turn.text)} if turn.role == "user" else set[str]()
+        if turns[at + 1].role == "assistant" and (
+            acts & {"forget", "correct", "on"} or (turn.text and not heeded.turns[at].text)
+        ):
+            heeded.turns[at + 1] = Said("assistant", "")
+
+
+def _acted(view: View, asked: Request, before: Sequence[Said]) -> Outcome:
+    """Forget or correct what is surely meant; propose it where it is not sure, or too much."""
+    sure, unsure = _meant(view, asked, before)
+    ids = tuple(record.id for record in sure)
+    if asked.act == "correct" and asked.value and len(sure) == 1:
+        return _corrected(view, asked, sure[0])
+    if asked.act == "forget" and 0 < len(sure) <= MOST_FORGOTTEN and not (asked.all and not asked.about):
+        forget(_unbound(view), Forget(id=ids, reason=_reason(view, asked)))
+        return Outcome("forget", "forgotten", asked.about, ids)
+    chosen = ids or tuple(record.id for record in unsure)
+    if not chosen:
+        return Outcome(asked.act, "nothing", asked.about)
+    if asked.act == "correct" and asked.value:
+        act, value = "correct", replacement(asked)
+    else:
+        act, value = "forget", ""
+    try:
+        proposal = propose(view, act, asked.sentence, chosen, value)
+    except InputError:  # the words look like a credential, which nothing may keep
+        return Outcome(asked.act, "nothing", asked.about)
+    return Outcome(asked.act, "proposed", asked.about, chosen, proposal)
+
+
+def _corrected(view: View, asked: Request, record: Record) -> Outcome:
+    new = replacement(asked)
+    if normal(new) == normal(record.text):
+        return Outcome("correct", "nothing", asked.about)
+    try:
+        revised = revise(_unbound(view), record.id, {"content": new})
+    except InputError:  # such as a credential; it was noted in the audit log
+        return Outcome("correct", "nothing", asked.about)
+    return Outcome("correct", "corrected", asked.about, (record.id, revised.id))
+
+
+def replacement(asked: Request) -> str:
+    """What is true instead, in the words of the user."""
+    value = asked.value[:1].upper() + asked.value[1:]
+    if len(asked.value.split()) > 2 and read(asked.value).claims:
+        return value
+    about = asked.about[:1].upper() + asked.about[1:]
+    return f"{about}: {asked.value}" if about and asked.about.lower() not in asked.value.lower() else value
+
+
+def _reason(view: View, asked: Request) -> str:
+    try:
+        return checked_reason(view, asked.sentence) or "the user asked for it"
+    except RecollectError:
+        return "the user asked for it"
+
+
+def _unbound(view: View) -> View:
+    """Outside the conversation, where its facts are."""
+    address = msgspec.structs.replace(view.address, conversation=None)
+    return msgspec.structs.replace(
+        view, address=address, bound=view.bound - {"conversation"}, acting=view.acting or view
+    )
+
+
+# Which memories are meant
+
+
+def _meant(view: View, asked: Request, before: Sequence[Said]) -> tuple[list[Record], list[Record]]:
+    """Memories of the speaker's own that are surely meant, and others that may be."""
+    if asked.last and not asked.value:
+        return _said_last(view, asked, before)
+    if asked.all and not asked.about:
+        records = view.scan(view.where(), order="newest", limit=1000)
+        return [record for record in records if _is_own(view, record)][: MOST_FORGOTTEN * 30], []
+    words = " ".join((asked.about, asked.value)) if asked.act == "correct" else asked.about
+    found = _candidates(view, words)
+    if asked.act == "correct":
+        return _to_correct(asked, [record for record, _ in found])
+    sure = [record for record, _ in found if is_about(asked, record.text)]
+    if sure:
+        return sure, []
+    return _best(distinctive(asked), found)
+
+
+def _candidates(view: View, words: str) -> list[tuple[Record, float]]:
+    outside = _unbound(view)
+    hits = recall(outside, words[:1000], {}, limit=_CANDIDATES, touch=False, min_relevance=0.0, rerank="none")
+    found = [(hit.memory, hit.relevance or 0.0) for hit in hits]
+    known = {record.id for record, _ in found}
+    recent = outside.scan(outside.where(), order="newest", limit=_CANDIDATES)  # "where I live" has no word of "Berlin"
+    found += [(record, 0.0) for record in recent if record.id not in known]
+    return [(record, relevance) for record, relevance in found if _is_own(view, record)]
+
+
+def _is_own(view: View, record: Record) -> bool:
+    """Whether a memory is the speaker's: of the same account and agent, and of no other channel."""
+    own, address = view.address, record.address
+    same = (own.account, own.agent) == (address.account, address.agent)
+    return (
+        same
+        and not is_private(record)
+        and record.tier != "conversation"
+        and own.channel in (None, address.channel or own.channel)
+    )
+
+
+def _said_last(view: View, asked: Request, before: Sequence[Said]) -> tuple[list[Record], list[Record]]:
+    """What was stored of the user's turn before; of "that's wrong", what the assistant has just said."""
+    at = max((n for n in range(len(before)) if before[n].role == "user"), default=None)
+    if at is None:
+        return [], []
+    turn = before[at]
+    facts = [fact.text for fact in extract([Said("assistant", ""), turn]) if fact.turn == 1]
+    texts = {normal(text) for text in (*facts, turn.text, *(s.text for s in sentences(turn.text)))}
+    own = [record for record, _ in _candidates(view, turn.text) if normal(record.text) in texts]
+    if asked.act == "forget":
+        return own, []
+    reply = before[-1].text.lower() if before[-1].role == "assistant" else ""
+    said = {stem(word) for word in WORD.findall(reply)}
+    quoted = [
+        r for r, _ in _candidates(view, before[-1].text) if said and _telling(r.text) and _telling(r.text) <= said
+    ]
+    return [], quoted[:MOST_FORGOTTEN] or own[:MOST_FORGOTTEN]
+
+
+def _telling(text: str) -> set[str]:
+    return {stem(word) for word in distinctive(Request("forget", text))}
+
+
+def _to_correct(asked: Request, own: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """The memory whose slot the new value has, or which has the old value, or what is corrected."""
+    new = {(claim.owner, claim.slot): claim.value for claim in read(asked.value).claims if claim.single}
+    slots = [r for r in own if any(new.get((c.owner, c.slot), c.value) != c.value for c in read(r.text).claims)]
+    same = [r for r in own if any((c.owner, c.slot) in new for c in read(r.text).claims)]
+    words = distinctive(asked)
+    named = [record for record in (slots or own) if words and _has_all(words, record.text)]
+    for chosen in (named, slots):
+        if len(chosen) == 1:
+            return list(chosen), []
+        if chosen:
+            return [], list(chosen)[:MOST_FORGOTTEN]
+    if same:
+        return [], []  # it is known already
+    words = distinctive(asked, f"{asked.about} {asked.value}")
+    having = [record for record in own if any(_has_all([word], record.text) for word in words)]
+    if len(having) == 1:
+        return having, []
+    sure, unsure = _best(words, [(record, 0.0) for record in own])
+    return (sure, unsure) if len(sure) == 1 else ([], [*sure, *unsure])
+
+
+def _best(words: Sequence[str], found: Sequence[tuple[Record, float]]) -> tuple[list[Record], list[Record]]:
+    """The one memory that has nearly all of the words, if no other has any; else those that may be meant."""
+    counts = [(sum(_has_all([word], record.text) for word in words), record) for record, _ in found]
+    most = max((count for count, _ in counts), default=0)
+    best = [record for count, record in counts if count == most and count]
+    others = [record for count, record in counts if 0 < count < most]
+    if len(best) == 1 and not others and most > 1 and most * 3 >= len(words) * 2:
+        return best, []
+    if best:
+        return [], best[:MOST_FORGOTTEN]
+    return [], [record for record, relevance in found[:1] if relevance >= _SURE]
+
+
+def is_about(asked: Request, text: str) -> bool:
+    """Whether a text is surely what a request names: it has all its words, or the same slot of the same person."""
+    wanted, claims = _slots(asked), read(text).claims
+    if wanted and any((claim.owner, claim.slot) in wanted for claim in claims):
+        return True
+    words = distinctive(asked)
+    if not words or not _has_all(words, text):
+        return False
+    # "My phone number" is not the phone number of my sister.
+    owners = {claim.owner for claim in claims if claim.slot in {slot for _, slot in wanted}}
+    return not owners or any(owner == whose for owner in owners for whose, _ in wanted)
+
+
+def _slots(asked: Request) -> set[tuple[str, str]]:
+    """The slots that words such as "my phone number" or "where I live" name, of whom."""
+    about = asked.about
+    for asking, place in (("where ", " in Xanadu"), ("how old ", " 33"), ("what ", " Xanadu")):
+        if about.lower().startswith(asking):
+            plain = about[len(asking) :].replace("I am", "I am")
+            tries = [f"{plain}{place}", f"{plain} at Xanadu", f"I am{place}" if asking == "how old " else plain]
+            return {(c.owner, c.slot) for text in tries for c in read(text).claims if c.owner == ME}
+    if about.lower().startswith(("my ", "our ")):
+        return {(claim.owner, claim.slot) for claim in read(f"{about} is Xanadu").claims}
+    return set()
+
+
+def _has_all(words: Sequence[str], text: str) -> bool:
+    having = [_plain(word) for word in WORD.findall(text.lower().replace("’", "'").replace("'", " "))]
+    return bool(words) and all(any(_alike(_plain(word), other) for other in having) for word in words)
+
+
+def _alike(word: str, other: str) -> bool:
+    """Whether two words are forms of one: "opération" and "opérer"."""
+    if word == other or stem(word) == stem(other):
+        return True
+    least = min(len(word), len(other))
+    shared = next((n for n in range(least) if word[n] != other[n]), least)
+    return least >= 5 and shared >= 4 and shared * 3 >= least * 2
+
+
+def _plain(word: str) -> str:
+    """Without accents, which people leave out."""
+    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
