@@ -34,7 +34,7 @@ from recollect.text.sentences import sentences
 from recollect.text.statements.certainty import NOT_KEPT, NOTHING_KEPT, certainty, stated
 from recollect.text.statements.lists import parts
 from recollect.text.statements.material import own
-from recollect.text.statements.material_lines import Block
+from recollect.text.statements.material_lines import LeftBlock
 from recollect.text.statements.roleplay import Scene, spoken_by_user
 from recollect.text.words import stems
 
@@ -79,14 +79,14 @@ def extract(turns: Sequence[Said], earlier: Sequence[Said] = ()) -> list[Extract
     for at, turn in enumerate(turns):
         before = turns[at - 1] if at else None
         if turn.role == "assistant":
-            found = _of_reply(turn, at, turns[:at])
+            statements = _of_reply(turn, at, turns[:at])
         elif turn.role == "user":
             reading = read_turn(turn.text, before, scene)
             scene, silent = reading.scene, silent or reading.silences
-            found = iter(()) if silent else _of_user(reading.own, before, at)
+            statements = iter(()) if silent else _of_user(reading.own, before, at)
         else:
             continue
-        for fact in found:
+        for fact in statements:
             facts.setdefault(fact.text, fact)
     return list(facts.values())
 
@@ -103,25 +103,25 @@ def _standing(turns: Sequence[Said]) -> tuple[Scene, bool]:
 NO_SCENE = Scene()
 
 
-class Reading(msgspec.Struct, frozen=True):
+class TurnReading(msgspec.Struct, frozen=True):
     """A turn of the user: the user's own words, and what was left out of it and why."""
 
     own: str
-    left: tuple[Block, ...] = ()
+    left: tuple[LeftBlock, ...] = ()
     scene: Scene = Scene()
     silences: bool = False
     """Whether nothing of the whole conversation is to be kept."""
 
 
-def read_turn(text: str, before: Said | None = None, scene: Scene = NO_SCENE) -> Reading:
+def read_turn(text: str, before: Said | None = None, scene: Scene = NO_SCENE) -> TurnReading:
     """What of a turn is the user's own, after `before` and in a role play or none. For `extract` and for diagnoses."""
     text = without(text).replace("’", "'")
     spoken, parts, scene = spoken_by_user(text, before.text if before else "", scene)
     read = own(spoken)
     if NOT_KEPT.search(read.text):
-        left = Block("the user asked not to keep it", read.text)
-        return Reading("", (*parts, *read.left, left), scene, NOTHING_KEPT.search(read.text) is not None)
-    return Reading(read.text, (*parts, *read.left), scene)
+        left = LeftBlock("the user asked not to keep it", read.text)
+        return TurnReading("", (*parts, *read.left, left), scene, NOTHING_KEPT.search(read.text) is not None)
+    return TurnReading(read.text, (*parts, *read.left), scene)
 
 
 def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
@@ -155,12 +155,12 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
         if sentence.endswith(":"):
             continue
         for piece in _pieces(sentence):
-            for told in (told for part in stated(piece) for told in _facts_of(part)):
-                judged = judge(told, "user") or (_of_introduction(told) if introduces else None)
-                if judged is None and tasks and has(REQUEST, told) and certainty(told) == "stated":
+            for clause in (clause for part in stated(piece) for clause in _facts_of(part)):
+                judged = judge(clause, "user") or (_of_introduction(clause) if introduces else None)
+                if judged is None and tasks and has(REQUEST, clause) and certainty(clause) == "stated":
                     judged = "task", "a task among others"
                 if judged is not None:
-                    yield _made(_with_name(told, earlier), judged[0], "user", judged[1], at)
+                    yield _made(_with_name(clause, earlier), judged[0], "user", judged[1], at)
         earlier.append(sentence)
 
 
@@ -190,13 +190,13 @@ def _trimmed(sentence: str) -> str:
 
 def _of_reply(turn: Said, at: int, turns: Sequence[Said]) -> Iterator[Extracted]:
     """What the assistant did and found. What it promises is its own, and what it repeats was said by the user."""
-    said = set[str]()
+    user_stems = set[str]()
     for sentence in sentences(own(without(turn.text).replace("’", "'")).text):
         if sentence.code or (judged := judge(sentence.text.strip(), "assistant")) is None:
             continue
-        said = said or {word for before in turns if before.role == "user" for word in stems(before.text)}
+        user_stems = user_stems or {word for before in turns if before.role == "user" for word in stems(before.text)}
         words = stems(sentence.text)
-        if len(said.intersection(words)) < _REPEATED * len(words):
+        if len(user_stems.intersection(words)) < _REPEATED * len(words):
             yield _made(sentence.text.strip(), judged[0], "assistant", judged[1], at)
 
 
@@ -238,8 +238,8 @@ def _made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
 
 def _answer(text: str, before: Said | None) -> str:
     """What was asked and what was answered, where the answer alone says nothing."""
-    said = sentences(text)
-    reply = said[0].text.strip() if said else ""
+    spoken = sentences(text)
+    reply = spoken[0].text.strip() if spoken else ""
     most = _LONGEST_BEGUN
     if before is None or before.role != "assistant" or not reply or len(reply.split()) > most or reply.endswith("?"):
         return ""
@@ -265,8 +265,8 @@ def _answer(text: str, before: Said | None) -> str:
 
 def _rest(text: str) -> str:
     """What comes after the first sentence."""
-    said = sentences(text)
-    return text[text.find(said[0].text) + len(said[0].text) :] if len(said) > 1 else ""
+    spoken = sentences(text)
+    return text[text.find(spoken[0].text) + len(spoken[0].text) :] if len(spoken) > 1 else ""
 
 
 def _foreign(sentence: str) -> tuple[Kind, str] | None:

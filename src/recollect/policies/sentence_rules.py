@@ -86,8 +86,8 @@ def _wanted(sentence: str) -> tuple[Kind, str] | None:
     if has(REMEMBER, sentence) and len(sentence.split()) > 3 and not sentence.endswith("?"):
         kind = "task" if has(r"\b(?:forget|remember) to\b", sentence) else (_kind(sentence) or ("fact", ""))[0]
         return kind, "asked to be remembered"
-    told = not sentence.endswith("?") or has(r"\bi (?:am|have)\b|\bi'm\b", sentence)
-    if told and has(OVERRULES, sentence) and has(TOLD, sentence):
+    states = not sentence.endswith("?") or has(r"\bi (?:am|have)\b|\bi'm\b", sentence)
+    if states and has(OVERRULES, sentence) and has(TOLD, sentence):
         return "fact", "matters whatever is around it"
     if has(ASKS_TO, sentence) and has(INSTRUCTS, sentence) and not has(r"\bremember\b", sentence):
         return judge(find(ASKS_TO).sub("", sentence).rstrip("?"), "user")

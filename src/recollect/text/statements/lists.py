@@ -9,7 +9,7 @@ from typing import NamedTuple
 from recollect.text.statements.certainty import certainty
 
 
-class Part(NamedTuple):
+class ListPart(NamedTuple):
     text: str
     item: bool
     """Whether it is an item of a list about the speaker, and needs no verb to be a statement."""
@@ -72,7 +72,7 @@ _ITEMS = re.compile(r"[,;] (?:and |& )?(?![^(]*\))")
 _LONGEST_LINE = 110
 
 
-def parts(text: str) -> Iterator[Part]:
+def parts(text: str) -> Iterator[ListPart]:
     """The statements that a text lists, and what is left of it, in order."""
     lines = text.splitlines()
     prose: list[str] = []
@@ -82,22 +82,22 @@ def parts(text: str) -> Iterator[Part]:
         head, items = (_headed(prose, lines[at:end])) if end - at > 1 else ("", [])
         if items:
             if prose:
-                yield Part("\n".join(prose), item=False)
+                yield ListPart("\n".join(prose), item=False)
             prose = []
-            yield from (Part(item, item=True) for item in _joined(head, items))
+            yield from (ListPart(item, item=True) for item in _joined(head, items))
             at = end
             continue
         inline = _INLINE.match(lines[at].strip())
         if inline and (listed := _split(inline["items"])) and _OWN.search(inline["head"] + " " + inline["items"]):
             if prose:
-                yield Part("\n".join(prose), item=False)
+                yield ListPart("\n".join(prose), item=False)
             prose = []
-            yield from (Part(item, item=True) for item in _joined(inline["head"], listed))
+            yield from (ListPart(item, item=True) for item in _joined(inline["head"], listed))
         else:
             prose.append(lines[at])
         at += 1
     if prose:
-        yield Part("\n".join(prose), item=False)
+        yield ListPart("\n".join(prose), item=False)
 
 
 def _split(items: str) -> list[str]:

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from recollect.text.statements import material_lines
-from recollect.text.statements.material_lines import Block, Span
+from recollect.text.statements.material_lines import LeftBlock, Span
 
 
 class Own(NamedTuple):
     text: str
     """The speaker's own words."""
-    left: tuple[Block, ...] = ()
+    left: tuple[LeftBlock, ...] = ()
     """What is not, in the order in which it was recognized."""
 
 
@@ -113,19 +113,19 @@ _FICTION_TOLD = re.compile(
 
 def own(text: str) -> Own:
     """What of a text its speaker says, and what was left out and why."""
-    left: list[Block] = []
+    left: list[LeftBlock] = []
     for find in _FINDERS:
         if spans := list(find(text)):
             text = _without(text, spans, left)
     return Own(text, tuple(left))
 
 
-def _without(text: str, spans: list[Span], left: list[Block]) -> str:
+def _without(text: str, spans: list[Span], left: list[LeftBlock]) -> str:
     at, rest = 0, list[str]()
     for span in sorted(spans):
         if span.start < at:
             continue
-        left.append(Block(span.reason, text[span.start : span.end].strip("\n")))
+        left.append(LeftBlock(span.reason, text[span.start : span.end].strip("\n")))
         rest += [text[at : span.start], span.instead]
         at = span.end
     return "".join([*rest, text[at:]])
@@ -190,8 +190,8 @@ def _genres(text: str) -> Iterator[Span]:
 def _headed_texts(text: str) -> Iterator[Span]:
     """Facts under a heading, which say nothing of the speaker, and an order about them."""
     order = _ORDER_AT_END.search(text)
-    said = (order["order"] or order["question"]).strip() if order else ""
-    if order is None or not _ORDERS.search(said) or not _ABOUT_IT.search(said):
+    request = (order["order"] or order["question"]).strip() if order else ""
+    if order is None or not _ORDERS.search(request) or not _ABOUT_IT.search(request):
         return
     body = text[: order.start()]
     headed = "\n" in body.strip() or re.match(r"[A-Z][\w ,.'-]{0,40}: ", body)
@@ -214,9 +214,9 @@ def _quotes(text: str) -> Iterator[Span]:
 
 def _fiction(text: str) -> Iterator[Span]:
     """A story that is to be written: its people are not the speaker's."""
-    if told := _FICTION_TOLD.search(text):
-        end = text.find("\n\n", told.end())
-        yield Span(told.start(), len(text) if end < 0 else end, "fiction")
+    if opening := _FICTION_TOLD.search(text):
+        end = text.find("\n\n", opening.end())
+        yield Span(opening.start(), len(text) if end < 0 else end, "fiction")
     elif order := _FICTION_ORDER.search(text):
         end = text.find("\n\n", order.end())
         yield Span(order.start(), len(text) if end < 0 else end, "fiction")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 
-class Block(NamedTuple):
+class LeftBlock(NamedTuple):
     """What was left out, and why."""
 
     reason: str

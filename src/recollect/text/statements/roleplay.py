@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from recollect.text.statements.material_lines import Block
+from recollect.text.statements.material_lines import LeftBlock
 
 
 class Scene(NamedTuple):
@@ -63,20 +63,19 @@ _FANTASY = re.compile(
 _LONGEST_UNMARKED = 2
 
 
-def spoken_by_user(text: str, before: str, scene: Scene) -> tuple[str, tuple[Block, ...], Scene]:
+def spoken_by_user(text: str, before: str, scene: Scene) -> tuple[str, tuple[LeftBlock, ...], Scene]:
     """What of a turn the user means, what belongs to a part that is played, and where that leaves the conversation."""
     after = _after(text, before, scene)
     fantasy = _FANTASY.search(text) is not None
     meant = [(first or second).strip() for first, second in _MEANT.findall(text)]
     if scene.playing and _ENDS.search(text):
-        told = " ".join(meant) if meant else text
-        return told, (), after
+        return " ".join(meant) if meant else text, (), after
     if not (scene.playing or after.playing or fantasy):
         return ("\n".join(meant) if scene.brackets and meant else text), (), after
     if after.brackets and not scene.brackets and not _STARTS.search(text):
         return text, (), after
     own = "" if _CASTS.search(" ".join(meant)) or _STARTS.search(" ".join(meant)) else "\n".join(meant)
-    return own, (Block("a part that is played", text),), after
+    return own, (LeftBlock("a part that is played", text),), after
 
 
 def _after(text: str, before: str, scene: Scene) -> Scene:
