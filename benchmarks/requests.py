@@ -35,7 +35,7 @@ def as_told(memory: Memory, before: list[str], turn: str) -> tuple[Heeded, list[
     """What a wrapped client does with the turn: act, and keep what else it says."""
     spoken = [*(Said("user", text) for text in before), Said("user", turn)]
     heeded = heed(memory._view, spoken, len(before))  # pyright: ignore[reportPrivateUsage]
-    facts = [fact for fact in heeded.kept(extract(heeded.turns)) if fact.turn == len(before)]
+    facts = [fact for fact in heeded.facts_left(extract(heeded.turns)) if fact.turn == len(before)]
     keep(memory._view, facts, None)  # pyright: ignore[reportPrivateUsage]
     return heeded, [record.text for record in memory.list()]
 

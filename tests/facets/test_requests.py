@@ -245,6 +245,6 @@ def test_an_answer_that_repeats_what_was_forgotten_is_not_kept(tmp_path: Path, p
     with Memory(tmp_path, embedder="none") as memory:
         memory.remember(PHONE)
         server.then(says("Done. I have decided to remove 0151 2345 as your phone number."))
-        said(recollect.wrap(plain, memory, store="turns"), "Forget my phone number")
+        said(recollect.wrap(plain, memory, store="turns"), "My dog is Bello. Forget my phone number.")
         assert "0151" not in " ".join(live(memory))
         assert texts(memory.recall("phone number")) == []

@@ -40,18 +40,23 @@ def _print_proposals(proposals: Sequence[Proposal]) -> None:
         output.say("There are no proposals.")
         return
     rows: list[list[Styled]] = [
-        [(one.id, STRONG), one.act, text.count(len(one.ids), "memory", "memories"), text.one_line(one.asked)]
-        for one in proposals
+        [
+            (proposal.id, STRONG),
+            proposal.act,
+            text.count(len(proposal.ids), "memory", "memories"),
+            text.one_line(proposal.asked),
+        ]
+        for proposal in proposals
     ]
     output.table([Column("id"), Column("act"), Column("of"), Column("asked", wrap=True)], rows)
 
 
 def _subject(memory: Memory, arguments: Mapping[str, Any]) -> str:
-    for one in memory.proposals():
-        if one.id == arguments["id"]:
-            if one.act == "correct":
-                return f"the old version of a memory; the new one is {one.value!r}"
-            return text.count(len(arguments.get("ids") or one.ids), "memory", "memories")
+    for proposal in memory.proposals():
+        if proposal.id == arguments["id"]:
+            if proposal.act == "correct":
+                return f"the old version of a memory; the new one is {proposal.value!r}"
+            return text.count(len(arguments.get("ids") or proposal.ids), "memory", "memories")
     raise NotFoundError(f"there is no proposal {arguments['id']!r}; `recollect proposals` lists all")
 
 
@@ -60,12 +65,12 @@ confirm = derived(
     "confirm",
     "Do what a proposal says. `undo` takes it back.",
     "proposals confirm 071752802c9e4d85",
-    show=lambda one: output.say(f"Confirmed: {text.count(len(one.ids), 'memory', 'memories')}."),
+    show=lambda proposal: output.say(f"Confirmed: {text.count(len(proposal.ids), 'memory', 'memories')}."),
     subject=_subject,
 )
 dismiss = derived(
     "dismiss",
     "Drop a proposal. The memories stay as they are.",
     "proposals dismiss 071752802c9e4d85",
-    show=lambda one: output.say("Dismissed ", (one.id, STRONG), "."),
+    show=lambda proposal: output.say("Dismissed ", (proposal.id, STRONG), "."),
 )

@@ -52,9 +52,9 @@ def propose(view: View, act: str, sentence: str, ids: Sequence[str], value: str)
     item = shelf.thing(ident, body | {"act": act} | room, None, address.account, address.agent)
     with shelf.transaction():
         shelf.save("proposed a change", item)
-        every = sorted(view.store.shelf(view.place, PROPOSALS), key=lambda one: one.created_at)
+        every = sorted(view.store.shelf(view.place, PROPOSALS), key=lambda item: item.created_at)
         over = len(every) - MOST_PROPOSALS
-        old = [one.key for n, one in enumerate(every) if n < over or one.created_at < now - _DAYS]
+        old = [item.key for n, item in enumerate(every) if n < over or item.created_at < now - _DAYS]
         if old:
             view.store.remove(view.place, PROPOSALS, old)
     return ident

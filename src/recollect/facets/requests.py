@@ -13,7 +13,7 @@ from recollect.policies.extraction import Extracted, Said, extract
 from recollect.recall.recall import recall
 from recollect.text.sentences import sentences
 from recollect.text.statements.claims import ME, read
-from recollect.text.statements.requests import Act, Request, distinctive, requests
+from recollect.text.statements.requests import Act, MemoryRequest, distinctive, requests
 from recollect.text.words import WORD, normal, stem
 from recollect.values.errors import InputError, RecollectError
 from recollect.values.filters import is_private
@@ -31,7 +31,7 @@ _SURE = 0.5
 """The relevance from which a memory is proposed that shares no word with the request."""
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one request to the memory."""
 
     act: Act
@@ -48,31 +48,33 @@ class Heeded(msgspec.Struct):
 
     turns: list[Said]
     """As they are read for facts: without requests, and empty where nothing may be kept."""
-    outcomes: list[Outcome] = []
+    outcomes: list[RequestOutcome] = []
     remembered: list[tuple[int, str]] = []
     """Turns and sentences that the user asked to remember."""
-    forgotten: list[tuple[int, Request]] = []
+    forgotten: list[tuple[int, MemoryRequest]] = []
     corrected: set[str] = set()
     """Sentences whose new value is stored already."""
     off: bool = False
     """Whether nothing is kept at the end."""
 
-    def kept(self, statements: Sequence[Extracted], first: int = 0) -> list[Extracted]:
+    def facts_left(self, statements: Sequence[Extracted], first: int = 0) -> list[Extracted]:
         """Statements of these turns, without what was taken back; what was to be remembered matters most.
 
         Where the statements were read from a later turn on, `first` is its position.
         """
         moved = (msgspec.structs.replace(fact, turn=fact.turn + first) for fact in statements)
-        kept = [fact for fact in moved if not self._taken_back(fact)]
+        facts = [fact for fact in moved if not self._taken_back(fact)]
         for at, sentence in self.remembered:
             named = [
-                n for n, fact in enumerate(kept) if fact.turn == at and (fact.text in sentence or sentence in fact.text)
+                n
+                for n, fact in enumerate(facts)
+                if fact.turn == at and (fact.text in sentence or sentence in fact.text)
             ]
             for number in named:
-                kept[number] = msgspec.structs.replace(kept[number], importance=1.0)
+                facts[number] = msgspec.structs.replace(facts[number], importance=1.0)
             if not named:
-                kept.append(Extracted(sentence, "fact", "user", "asked to be remembered", 1.0, at))
-        return kept
+                facts.append(Extracted(sentence, "fact", "user", "asked to be remembered", 1.0, at))
+        return facts
 
     def _taken_back(self, fact: Extracted) -> bool:
         return any(fact.turn < at and is_about(asked, fact.text) for at, asked in self.forgotten)
@@ -89,7 +91,7 @@ def heed(view: View, turns: Sequence[Said], start: int = 0) -> Heeded:
                 heeded.off = request.act == "off"
                 silent = silent or heeded.off
                 if at >= start:
-                    heeded.outcomes.append(Outcome(request.act, request.act))
+                    heeded.outcomes.append(RequestOutcome(request.act, request.act))
             elif not silent:
                 _heed_one(view, heeded, turns, at, request, acting=at >= start)
         if silent:
@@ -100,17 +102,17 @@ def heed(view: View, turns: Sequence[Said], start: int = 0) -> Heeded:
     return heeded
 
 
-def _heed_one(view: View, heeded: Heeded, turns: Sequence[Said], at: int, asked: Request, acting: bool) -> None:
+def _heed_one(view: View, heeded: Heeded, turns: Sequence[Said], at: int, asked: MemoryRequest, acting: bool) -> None:
     if asked.act == "remember":
         sentence = asked.sentence if asked.value else _before(turns[at].text, asked.sentence)
         if sentence:
             heeded.remembered.append((at, sentence))
         if acting:
-            heeded.outcomes.append(Outcome("remember", "remembered" if sentence else "nothing"))
+            heeded.outcomes.append(RequestOutcome("remember", "remembered" if sentence else "nothing"))
         return
     if asked.act == "forget" and asked.last and _before(turns[at].text, asked.sentence):
         if acting:
-            heeded.outcomes.append(Outcome("forget", "not kept"))
+            heeded.outcomes.append(RequestOutcome("forget", "not kept"))
         return  # what it takes back was said in the same turn
     previous = max((n for n in range(at) if turns[n].role == "user"), default=None)
     if asked.act == "forget" and asked.last and previous is not None:
@@ -129,17 +131,17 @@ def _before(text: str, sentence: str) -> str:
     return text.partition(sentence)[0].strip(" \n,;:-")
 
 
-def _left(text: str, asked: Sequence[Request], corrected: Collection[str]) -> str:
+def _left(text: str, asked: Sequence[MemoryRequest], corrected: Collection[str]) -> str:
     """What is left of a turn without its requests. What they take back, or put right, goes or stays with them."""
     for request in asked:
-        before, found, after = text.partition(request.sentence)
-        if not found or request.act == "remember":
+        before, sentence, after = text.partition(request.sentence)
+        if not sentence or request.act == "remember":
             continue
         if request.act == "forget" and request.last:
             before = ""
         is_new = request.act == "correct" and request.sentence not in corrected
-        kept = request.value if is_new and len(request.value.split()) > 2 else ""
-        text = " ".join(part for part in (before.strip(), f"{kept}." if kept else "", after.strip()) if part)
+        new_value = request.value if is_new and len(request.value.split()) > 2 else ""
+        text = " ".join(part for part in (before.strip(), f"{new_value}." if new_value else "", after.strip()) if part)
     return text
 
 
@@ -153,7 +155,7 @@ def _drop_replies(heeded: Heeded, turns: Sequence[Said]) -> None:
             heeded.turns[at + 1] = Said("assistant", "")
 
 
-def _acted(view: View, asked: Request, before: Sequence[Said]) -> Outcome:
+def _acted(view: View, asked: MemoryRequest, before: Sequence[Said]) -> RequestOutcome:
     """Forget or correct what is surely meant; propose it where it is not sure, or too much."""
     sure, unsure = _meant(view, asked, before)
     ids = tuple(record.id for record in sure)
@@ -161,10 +163,10 @@ def _acted(view: View, asked: Request, before: Sequence[Said]) -> Outcome:
         return _corrected(view, asked, sure[0])
     if asked.act == "forget" and 0 < len(sure) <= MOST_FORGOTTEN and not (asked.all and not asked.about):
         forget(_unbound(view), Forget(id=ids, reason=_reason(view, asked)))
-        return Outcome("forget", "forgotten", asked.about, ids)
+        return RequestOutcome("forget", "forgotten", asked.about, ids)
     chosen = ids or tuple(record.id for record in unsure)
     if not chosen:
-        return Outcome(asked.act, "nothing", asked.about)
+        return RequestOutcome(asked.act, "nothing", asked.about)
     if asked.act == "correct" and asked.value:
         act, value = "correct", replacement(asked)
     else:
@@ -172,22 +174,22 @@ def _acted(view: View, asked: Request, before: Sequence[Said]) -> Outcome:
     try:
         proposal = propose(view, act, asked.sentence, chosen, value)
     except InputError:  # the words look like a credential, which nothing may keep
-        return Outcome(asked.act, "nothing", asked.about)
-    return Outcome(asked.act, "proposed", asked.about, chosen, proposal)
+        return RequestOutcome(asked.act, "nothing", asked.about)
+    return RequestOutcome(asked.act, "proposed", asked.about, chosen, proposal)
 
 
-def _corrected(view: View, asked: Request, record: Record) -> Outcome:
+def _corrected(view: View, asked: MemoryRequest, record: Record) -> RequestOutcome:
     new = replacement(asked)
     if normal(new) == normal(record.text):
-        return Outcome("correct", "nothing", asked.about)
+        return RequestOutcome("correct", "nothing", asked.about)
     try:
         revised = revise(_unbound(view), record.id, {"content": new})
     except InputError:  # such as a credential; it was noted in the audit log
-        return Outcome("correct", "nothing", asked.about)
-    return Outcome("correct", "corrected", asked.about, (record.id, revised.id))
+        return RequestOutcome("correct", "nothing", asked.about)
+    return RequestOutcome("correct", "corrected", asked.about, (record.id, revised.id))
 
 
-def replacement(asked: Request) -> str:
+def replacement(asked: MemoryRequest) -> str:
     """What is true instead, in the words of the user."""
     value = asked.value[:1].upper() + asked.value[1:]
     if len(asked.value.split()) > 2 and read(asked.value).claims:
@@ -196,7 +198,7 @@ def replacement(asked: Request) -> str:
     return f"{about}: {asked.value}" if about and asked.about.lower() not in asked.value.lower() else value
 
 
-def _reason(view: View, asked: Request) -> str:
+def _reason(view: View, asked: MemoryRequest) -> str:
     try:
         return checked_reason(view, asked.sentence) or "the user asked for it"
     except RecollectError:
@@ -214,7 +216,7 @@ def _unbound(view: View) -> View:
 # Which memories are meant
 
 
-def _meant(view: View, asked: Request, before: Sequence[Said]) -> tuple[list[Record], list[Record]]:
+def _meant(view: View, asked: MemoryRequest, before: Sequence[Said]) -> tuple[list[Record], list[Record]]:
     """Memories of the speaker's own that are surely meant, and others that may be."""
     if asked.last and not asked.value:
         return _said_last(view, asked, before)
@@ -222,23 +224,23 @@ def _meant(view: View, asked: Request, before: Sequence[Said]) -> tuple[list[Rec
         records = view.scan(view.where(), order="newest", limit=1000)
         return [record for record in records if _is_own(view, record)][: MOST_FORGOTTEN * 30], []
     words = " ".join((asked.about, asked.value)) if asked.act == "correct" else asked.about
-    found = _candidates(view, words)
+    candidates = _candidates(view, words)
     if asked.act == "correct":
-        return _to_correct(asked, [record for record, _ in found])
-    sure = [record for record, _ in found if is_about(asked, record.text)]
+        return _to_correct(asked, [record for record, _ in candidates])
+    sure = [record for record, _ in candidates if is_about(asked, record.text)]
     if sure:
         return sure, []
-    return _best(distinctive(asked), found)
+    return _best(distinctive(asked), candidates)
 
 
 def _candidates(view: View, words: str) -> list[tuple[Record, float]]:
     outside = _unbound(view)
     hits = recall(outside, words[:1000], {}, limit=_CANDIDATES, touch=False, min_relevance=0.0, rerank="none")
-    found = [(hit.memory, hit.relevance or 0.0) for hit in hits]
-    known = {record.id for record, _ in found}
+    candidates = [(hit.memory, hit.relevance or 0.0) for hit in hits]
+    ids = {record.id for record, _ in candidates}
     recent = outside.scan(outside.where(), order="newest", limit=_CANDIDATES)  # "where I live" has no word of "Berlin"
-    found += [(record, 0.0) for record in recent if record.id not in known]
-    return [(record, relevance) for record, relevance in found if _is_own(view, record)]
+    candidates += [(record, 0.0) for record in recent if record.id not in ids]
+    return [(record, relevance) for record, relevance in candidates if _is_own(view, record)]
 
 
 def _is_own(view: View, record: Record) -> bool:
@@ -253,7 +255,7 @@ def _is_own(view: View, record: Record) -> bool:
     )
 
 
-def _said_last(view: View, asked: Request, before: Sequence[Said]) -> tuple[list[Record], list[Record]]:
+def _said_last(view: View, asked: MemoryRequest, before: Sequence[Said]) -> tuple[list[Record], list[Record]]:
     """What was stored of the user's turn before; of "that's wrong", what the assistant has just said."""
     at = max((n for n in range(len(before)) if before[n].role == "user"), default=None)
     if at is None:
@@ -265,18 +267,20 @@ def _said_last(view: View, asked: Request, before: Sequence[Said]) -> tuple[list
     if asked.act == "forget":
         return own, []
     reply = before[-1].text.lower() if before[-1].role == "assistant" else ""
-    said = {stem(word) for word in WORD.findall(reply)}
+    reply_stems = {stem(word) for word in WORD.findall(reply)}
     quoted = [
-        r for r, _ in _candidates(view, before[-1].text) if said and _telling(r.text) and _telling(r.text) <= said
+        r
+        for r, _ in _candidates(view, before[-1].text)
+        if reply_stems and _telling(r.text) and _telling(r.text) <= reply_stems
     ]
     return [], quoted[:MOST_FORGOTTEN] or own[:MOST_FORGOTTEN]
 
 
 def _telling(text: str) -> set[str]:
-    return {stem(word) for word in distinctive(Request("forget", text))}
+    return {stem(word) for word in distinctive(MemoryRequest("forget", text))}
 
 
-def _to_correct(asked: Request, own: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+def _to_correct(asked: MemoryRequest, own: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     """The memory whose slot the new value has, or which has the old value, or what is corrected."""
     new = {(claim.owner, claim.slot): claim.value for claim in read(asked.value).claims if claim.single}
     slots = [r for r in own if any(new.get((c.owner, c.slot), c.value) != c.value for c in read(r.text).claims)]
@@ -298,9 +302,9 @@ def _to_correct(asked: Request, own: Sequence[Record]) -> tuple[list[Record], li
     return (sure, unsure) if len(sure) == 1 else ([], [*sure, *unsure])
 
 
-def _best(words: Sequence[str], found: Sequence[tuple[Record, float]]) -> tuple[list[Record], list[Record]]:
+def _best(words: Sequence[str], candidates: Sequence[tuple[Record, float]]) -> tuple[list[Record], list[Record]]:
     """The one memory that has nearly all of the words, if no other has any; else those that may be meant."""
-    counts = [(sum(_has_all([word], record.text) for word in words), record) for record, _ in found]
+    counts = [(sum(_has_all([word], record.text) for word in words), record) for record, _ in candidates]
     most = max((count for count, _ in counts), default=0)
     best = [record for count, record in counts if count == most and count]
     others = [record for count, record in counts if 0 < count < most]
@@ -308,10 +312,10 @@ def _best(words: Sequence[str], found: Sequence[tuple[Record, float]]) -> tuple[
         return best, []
     if best:
         return [], best[:MOST_FORGOTTEN]
-    return [], [record for record, relevance in found[:1] if relevance >= _SURE]
+    return [], [record for record, relevance in candidates[:1] if relevance >= _SURE]
 
 
-def is_about(asked: Request, text: str) -> bool:
+def is_about(asked: MemoryRequest, text: str) -> bool:
     """Whether a text is surely what a request names: it has all its words, or the same slot of the same person."""
     wanted, claims = _slots(asked), read(text).claims
     if wanted and any((claim.owner, claim.slot) in wanted for claim in claims):
@@ -324,7 +328,7 @@ def is_about(asked: Request, text: str) -> bool:
     return not owners or any(owner == whose for owner in owners for whose, _ in wanted)
 
 
-def _slots(asked: Request) -> set[tuple[str, str]]:
+def _slots(asked: MemoryRequest) -> set[tuple[str, str]]:
     """The slots that words such as "my phone number" or "where I live" name, of whom."""
     about = asked.about
     for asking, place in (("where ", " in Xanadu"), ("how old ", " 33"), ("what ", " Xanadu")):
@@ -346,9 +350,9 @@ def _alike(word: str, other: str) -> bool:
     """Whether two words are forms of one: "opération" and "opérer"."""
     if word == other or stem(word) == stem(other):
         return True
-    least = min(len(word), len(other))
-    shared = next((n for n in range(least) if word[n] != other[n]), least)
-    return least >= 5 and shared >= 4 and shared * 3 >= least * 2
+    shorter = min(len(word), len(other))
+    shared = next((n for n in range(shorter) if word[n] != other[n]), shorter)
+    return shorter >= 5 and shared >= 4 and shared * 3 >= shorter * 2
 
 
 def _plain(word: str) -> str:

@@ -14,7 +14,7 @@ from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, argument
 from recollect.aio import AsyncMemory
 from recollect.context import Context
 from recollect.facets.conversations.persist import keep, without_refused
-from recollect.facets.requests import Heeded, Outcome, heed
+from recollect.facets.requests import Heeded, RequestOutcome, heed
 from recollect.memory import Memory
 from recollect.policies.extraction import Said, extract
 from recollect.policies.injection import Placing, SystemMessages
@@ -121,7 +121,7 @@ class Wrapping:
         """Streams that are being read, or were left in the middle by somebody who still holds them."""
         self.last: Context | None = None
         """What the latest call, of any thread, was given: `.report`, `.memories`, `.text`."""
-        self.last_requests: tuple[Outcome, ...] = ()
+        self.last_requests: tuple[RequestOutcome, ...] = ()
         """What the latest call that was stored asked of the memory, such as "forget that", and what became of it."""
 
     @property
@@ -344,7 +344,7 @@ class WrappedCall:
         # Repeated passages were cut out of the answer, which may have changed its meaning.
         facts = [
             fact
-            for fact in heeded.kept(facts, first - 1)
+            for fact in heeded.facts_left(facts, first - 1)
             if fact.turn >= first and not (fact.role == "assistant" and "…" in fact.text)
         ]
         keep(view, facts, view.address.conversation, [{"source": self.shape.source}] * len(facts))

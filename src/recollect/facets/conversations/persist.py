@@ -29,7 +29,7 @@ def persist(view: View, conversation: str, turns: Sequence[Record], start: int =
     A fact that is stored already is counted, and not stored again.
     """
     heeded = heed(view, [Said(turn.role or "user", mark(turn.text, view.preset.personal)) for turn in turns], start)
-    statements = [fact for fact in heeded.kept(read(view, heeded.turns)) if fact.turn >= start]
+    statements = [fact for fact in heeded.facts_left(read(view, heeded.turns)) if fact.turn >= start]
     lineage = [{"derived_from": _sources(statement, turns)} for statement in statements]
     return keep(view, statements, conversation, lineage)
 

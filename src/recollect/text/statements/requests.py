@@ -44,7 +44,7 @@ _SHORT = (
 )
 
 
-class Request(NamedTuple):
+class MemoryRequest(NamedTuple):
     """One thing that is asked of the memory."""
 
     act: Act
@@ -61,26 +61,26 @@ class Request(NamedTuple):
     language: str = "en"
 
 
-def request(text: str) -> Request | None:
+def request(text: str) -> MemoryRequest | None:
     """The first thing that a turn asks of the memory; None if there is none."""
     return next(iter(requests(text)), None)
 
 
 @lru_cache(maxsize=512)
-def requests(text: str) -> tuple[Request, ...]:
+def requests(text: str) -> tuple[MemoryRequest, ...]:
     """All that a turn asks of the memory, in order. At most one for each sentence."""
     if len(text) > _LONGEST_TEXT or not any(_table(code).cue.search(text) for code in LANGUAGES):
         return ()
     spoken = _INSIDE_QUOTES.sub(lambda quoted: "x" * len(quoted[0]), _QUOTED.sub("", text))
-    found: list[Request] = []
+    asked_for: list[MemoryRequest] = []
     lines = [sentence for sentence in sentences(spoken) if not sentence.code]
     for at, sentence in enumerate(lines):
         near = _Near(lines[at - 1].text if at else "", lines[at + 1].text if at + 1 < len(lines) else "")
-        if len(sentence.text) > _LONGEST or any(sentence.text in asked.sentence for asked in found):
+        if len(sentence.text) > _LONGEST or any(sentence.text in asked.sentence for asked in asked_for):
             continue
         if asked := _read(sentence.text, near) or _of_two(text, sentence.text, near):
-            found.append(asked)
-    return tuple(found)
+            asked_for.append(asked)
+    return tuple(asked_for)
 
 
 class _Near(NamedTuple):
@@ -90,7 +90,7 @@ class _Near(NamedTuple):
     following: str
 
 
-def _of_two(text: str, sentence: str, near: _Near) -> Request | None:
+def _of_two(text: str, sentence: str, near: _Near) -> MemoryRequest | None:
     """A request in two sentences: "My old number. Delete it."."""
     begin = text.find(sentence)
     end = text.find(near.following, begin + len(sentence)) + len(near.following)
@@ -100,7 +100,7 @@ def _of_two(text: str, sentence: str, near: _Near) -> Request | None:
     return asked if asked and asked.act == "forget" and asked.about else None
 
 
-def _read(sentence: str, near: _Near) -> Request | None:
+def _read(sentence: str, near: _Near) -> MemoryRequest | None:
     for code in LANGUAGES:
         table = _table(code)
         if table.cue.search(sentence) and (asked := table.read(sentence, near)):
@@ -108,7 +108,7 @@ def _read(sentence: str, near: _Near) -> Request | None:
     return None
 
 
-def distinctive(asked: Request, words: str = "") -> list[str]:
+def distinctive(asked: MemoryRequest, words: str = "") -> list[str]:
     """The words of a request that tell one memory from another, in order and in small letters."""
     empty = _table(asked.language).empty
     every = re.findall(r"\d[\d.,:/-]*\d|[^\W_]+", (words or asked.about).lower().replace("’", "'").replace("'", " "))
@@ -141,7 +141,7 @@ class _Table:
         filled = pattern.replace("{about}", "(?P<about>[^,;]+?)").replace("{value}", "(?P<value>.+)")
         return re.compile(filled.replace("{memory}", raw.memory).replace("{things}", raw.things), re.IGNORECASE)
 
-    def read(self, sentence: str, near: _Near) -> Request | None:
+    def read(self, sentence: str, near: _Near) -> MemoryRequest | None:
         plain = _plain_english(sentence) if self.code == "en" else _one_spelling(sentence)
         question = plain.rstrip().endswith("?")
         for start, end, joined in _runs(plain):
@@ -151,7 +151,7 @@ class _Table:
                     return asked
         return None
 
-    def _match(self, clause: str, where: _Where) -> Request | None:
+    def _match(self, clause: str, where: _Where) -> MemoryRequest | None:
         for act, pattern in self._patterns:
             match = pattern.fullmatch(clause)
             if match and (asked := self._made(act, match, where)):
@@ -171,54 +171,54 @@ class _Table:
                 return
             clause, polite = _trimmed(clause[before.end() :]), True
 
-    def _made(self, act: str, match: re.Match[str], where: _Where) -> Request | None:
+    def _made(self, act: str, match: re.Match[str], where: _Where) -> MemoryRequest | None:
         groups, rest = match.groupdict(), where.rest
         about, value = _trimmed(groups.get("about") or ""), _trimmed(groups.get("value") or "")
         if act in ("off", "on"):
-            return Request("off" if act == "off" else "on")
+            return MemoryRequest("off" if act == "off" else "on")
         if act == "remember":
-            return Request("remember", value=f"{value}, {rest}" if value and rest else value, last=not value)
+            return MemoryRequest("remember", value=f"{value}, {rest}" if value and rest else value, last=not value)
         if act == "correct":
-            return Request("correct", about, value)
+            return MemoryRequest("correct", about, value)
         if act == "unsaved":
             follows = (rest and not self._reason.fullmatch(rest)) or (
                 where.following and not where.lead and not where.previous
             )
-            return Request("off") if follows else Request("forget", last=True)
+            return MemoryRequest("off") if follows else MemoryRequest("forget", last=True)
         if act == "noted":
-            said = rest or where.following or where.lead or where.previous
-            return Request("correct", about, _trimmed(said)) if said else None
+            statement = rest or where.following or where.lead or where.previous
+            return MemoryRequest("correct", about, _trimmed(statement)) if statement else None
         if act == "fix":
             return self._stated("fix", where.lead or where.previous)
         if act == "wrong":
             return self._corrected(about, where)
         vague = bool(about) and not any(word not in self.empty for word in re.findall(r"[^\W_]+", about.lower()))
         if act == "everything":
-            return Request("forget", "" if vague else about, all=True)
+            return MemoryRequest("forget", "" if vague else about, all=True)
         if vague or (about and self._task.fullmatch(about)):
             return None
         if rest and act in ("plain", "last") and not self._reason.fullmatch(rest):
             # "Scratch that, I live in Lyon" is a correction; "scratch that, make it blue" is none of the memory's.
             return self._stated("", rest) if act == "last" else None
         if act == "last":
-            return self._stated("", rest or where.following) or Request("forget", last=True)
-        return None if act == "plain" and where.joined else Request("forget", about)
+            return self._stated("", rest or where.following) or MemoryRequest("forget", last=True)
+        return None if act == "plain" and where.joined else MemoryRequest("forget", about)
 
-    def _stated(self, about: str, said: str) -> Request | None:
-        for clause, _ in self._forms(_trimmed(said)):
+    def _stated(self, about: str, statement: str) -> MemoryRequest | None:
+        for clause, _ in self._forms(_trimmed(statement)):
             if self._states.fullmatch(clause):
-                return Request("correct", "" if about == "fix" else about, clause, last=not about)
+                return MemoryRequest("correct", "" if about == "fix" else about, clause, last=not about)
         return None
 
-    def _corrected(self, about: str, where: _Where) -> Request | None:
+    def _corrected(self, about: str, where: _Where) -> MemoryRequest | None:
         """What is wrong, and what is so: in the rest of the sentence, or in the next one."""
-        said = where.rest or where.following
-        if asked := self._stated(about, said):
+        statement = where.rest or where.following
+        if asked := self._stated(about, statement):
             return asked
         if about:
-            return Request("correct", about, said)
-        alone = not said and not where.lead and not where.previous
-        return Request("correct", last=True) if alone else None
+            return MemoryRequest("correct", about, statement)
+        alone = not statement and not where.lead and not where.previous
+        return MemoryRequest("correct", last=True) if alone else None
 
 
 class _Where(NamedTuple):
