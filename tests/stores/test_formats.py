@@ -12,6 +12,7 @@ from support import formats, postgres, stores
 from recollect import Memory
 
 LATE = "A late note that is forgotten last"
+REVISED = "The car is in garage 4"
 
 
 def restored(name: str, kind: str, folder: Path) -> str:
@@ -66,3 +67,17 @@ class TestAnEarlierFormat:
             memory.compact()
         assert stores.traces(location, LATE.encode()) == []
         assert stores.traces(location, b"garage 4 is") == []
+
+
+@pytest.mark.parametrize("kind", stores.STORES)
+def test_an_earlier_store_learns_when_memories_are_valid(name: str, kind: str, tmp_path: Path) -> None:
+    with formats.opened(restored(name, kind, tmp_path)) as memory:
+        earlier = memory.list(state=None, limit=1000)
+        assert {(record.valid_from, record.valid_until) for record in earlier} == {(None, None)}
+        old = next(record for record in earlier if record.text == REVISED)
+        new = memory.revise(old.id, content="The car is in garage 5", valid_from="2026-03-10")
+        ended = memory.get(old.id)
+        assert ended.valid_until == new.valid_from
+        assert old.id not in {record.id for record in memory.list(state=None, limit=1000, valid_at="2026-03-10")}
+        memory.undo()
+        assert memory.get(old.id) == old
