@@ -1,8 +1,8 @@
 """What of a conversation is worth keeping: decisions, preferences, facts, tasks and failures, sentence by sentence.
 
 Rules for English, each with a name that explains what it took. Small talk, questions, requests to the assistant and its
-own filler are left. Of the assistant's words only decisions, promises and results count. What is not English is kept
-where it is a statement of the user: better too much than to be deaf.
+own filler are left. Of the assistant's words only decisions, promises and results count. `policies.foreign` reads
+what is not English.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Literal
 
 import msgspec
 
+from recollect.policies import foreign
 from recollect.policies.importance import small_talk
 from recollect.policies.phrases import (
     ASKS_USER,
@@ -110,7 +111,9 @@ def _of_turn(turn: Said, before: Said | None, at: int) -> Iterator[Extracted]:
     if turn.role == "user" and (answer := _answer(text, before)):
         yield _made(answer, "fact", turn.role, "an answer to what was asked", at)
         return
-    foreign = turn.role == "user" and not _has(ENGLISH, text)
+    spoken_in = _language(text) if turn.role == "user" else foreign.ENGLISH
+    if spoken_in != foreign.ENGLISH:
+        text = foreign.own_words(text)
     last = ""
     for sentence in sentences(text):
         spoken = sentence.text.strip()
@@ -118,7 +121,8 @@ def _of_turn(turn: Said, before: Said | None, at: int) -> Iterator[Extracted]:
             continue
         # Dictation has no full stops.
         for piece in [spoken] if len(spoken) <= _LONGEST else _pieces(spoken):
-            judged = _foreign(piece) if foreign else judge(piece, turn.role)
+            code = foreign.sentence_language(piece, spoken_in) if turn.role == "user" else spoken_in
+            judged = judge(piece, turn.role) if code == foreign.ENGLISH else foreign.judge(piece, code)
             if judged is not None:
                 kind, rule = judged
                 # "It" and "she" are nobody without the sentence before.
@@ -158,12 +162,10 @@ def _answer(text: str, before: Said | None) -> str:
     return f"{asked[-1]} {reply}"
 
 
-def _foreign(sentence: str) -> tuple[Kind, str] | None:
-    question = sentence.rstrip("\"'”’)」』").endswith(("?", "？", "؟"))
-    # Chinese and Japanese say in four signs what takes others a sentence.
-    dense = ord(max(sentence, default=" ")) > 0x2E80
-    short = len(sentence) < 4 if dense else len(sentence) < 12 or len(sentence.split()) < 3
-    return None if question or short or "=" in sentence else ("fact", "a statement in another language")
+def _language(text: str) -> str:
+    """The language of a turn. Short ones are English if they have one English word."""
+    code = foreign.turn_language(text)
+    return foreign.ENGLISH if code == foreign.UNKNOWN and _has(ENGLISH, text) else code
 
 
 def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
