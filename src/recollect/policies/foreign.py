@@ -21,8 +21,15 @@ ENGLISH = "en"
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _ASKS = re.compile(r"[?？؟][\"'”’»)」』\W]*$")
 _QUOTES = re.compile(r"„[^“”\"]*[“”\"]|“[^”]*”|«[^»]*»|\"[^\"\n]*\"|「[^」]*」")
+_SURE = 1.7
+"""Points of a sentence in another language among English ones: two words, as one may be a name."""
 _QUOTED_WORDS = 4
 """Words in quotation marks that are what somebody else said. Fewer are a name, or a word that is spoken of."""
+_LOGGED = r"\[?\d{1,2}[:./]\d\d(?:[,:\]][^\n]*)?\]|\[\d|[\w.]*(?:error|exception|err!|traceback)\b[:\s(]|[A-Z]+_[A-Z_]+="
+"""Begins a line of a log or a chat that was pasted."""
+_MINUTES = re.compile(r"\b\d+ ?min")
+_CLAUSE = re.compile(r"\s*(?:[,;:–—]|\s-\s|(?=¿))\s*")
+_BULLET = re.compile(r"\s*(?:[-*+•‣◦]|\d{1,2}[.)])\s+(?=\S)")
 _NOT_LETTERS = re.compile(r"^[^\w¿¡]+")
 
 
@@ -41,9 +48,12 @@ class _Rules(NamedTuple):
     joke: re.Pattern[str]
     passing: re.Pattern[str]
     idle: re.Pattern[str]
+    condition: re.Pattern[str]
+    remind: re.Pattern[str]
     material: re.Pattern[str]
     secret: re.Pattern[str]
     first_person: re.Pattern[str]
+    relation: re.Pattern[str]
     named: re.Pattern[str]
     field: re.Pattern[str]
     vital: re.Pattern[str]
@@ -72,11 +82,14 @@ def _rules(code: str) -> _Rules:
         compiled(talk.joke, after=""),
         compiled(talk.passing),
         compiled(talk.idle, r"^", r"(?=\W|$|(?<=\s))"),
-        compiled(talk.material, r"(?:^|(?<=[.!?] ))[ \t]*", r""),
+        compiled(talk.condition.split(), r"^"),
+        compiled(talk.remind, r"^"),
+        compiled([*talk.material, _LOGGED], r"(?m:^|(?<=[.!?] ))[ \t]*", r""),
         compiled(talk.secret),
         compiled(told.first_person, r"(?:(?<!\w)|(?=^))", r"(?:(?!\w)|(?<='))"),
+        compiled(told.relations),
         compiled([rf"(?:{names})(?: [\w'-]+){{0,3}}? (?:{'|'.join(told.verbs) or '(?!)'})"]),
-        compiled(told.fields, r"^(?:[^\W\d_]+ ){0,2}", r"(?: [\w']+){0,2} ?[:=] ?(?=\S)"),
+        compiled(told.fields, r"^(?:[^\W\d_]+ ){0,2}", r"(?: [\w']+){0,2}(?: ?[:=] ?(?=\S)| [-–] )"),
         compiled(told.vital),
         compiled(told.preference),
         compiled(told.decision),
@@ -93,20 +106,25 @@ def turn_language(text: str) -> str:
 
 def sentence_language(sentence: str, turn: str) -> str:
     """A sentence of a mixed turn has its own language, if it has words enough to tell it."""
-    found = language_of(sentence)
+    found = language_of(sentence, _SURE) if turn == ENGLISH else language_of(sentence)
     return turn if found == UNKNOWN else found
 
 
 def own_words(text: str) -> str:
-    """A turn without what the user did not say of themself: texts to work on, roles, suppositions and jokes."""
+    """A turn without what the user did not say of themself: texts to work on, roles, suppositions and jokes.
+
+    A list becomes one line with what stands above it, as its items say nothing alone.
+    """
     code = language_of(text)
     if code in (ENGLISH, UNKNOWN):
         return text
     rules = _rules(code)
     if rules.joke.search(text):
         return ""
-    if material := re.compile(rules.material.pattern, re.IGNORECASE | re.MULTILINE).search(text):
+    if material := rules.material.search(text):
         text = text[: material.start()]
+    text = _QUOTES.sub(lambda quote: "" if len(quote[0].split()) > _QUOTED_WORDS else quote[0], text)
+    text = "\n".join(_joined(text.splitlines(), rules))
     at = 0
     for sentence in sentences(text):
         begun = text.find(sentence.text, at)
@@ -114,6 +132,26 @@ def own_words(text: str) -> str:
             return text[: max(begun, 0)]
         at = max(begun, at)
     return text
+
+
+def _joined(lines: list[str], rules: _Rules) -> list[str]:
+    """Lines of which the items of a list, and what belongs to a block of fields, stand in one."""
+    is_field = [rules.field.search(_bare(line, rules)) is not None for line in lines]
+    block = sum(is_field) > 1
+    result: list[str] = []
+    in_list = False
+    for line, field in zip(lines, is_field, strict=True):
+        item = _BULLET.match(line)
+        if item and result and (in_list or result[-1].rstrip().endswith((":", "："))):
+            result[-1] = f"{result[-1]}{',' if in_list else ''} {line[item.end() :].strip()}"
+            in_list = True
+            continue
+        in_list = False
+        if block and line.strip() and not field and result and result[-1].strip() and not _ASKS.search(line):
+            result[-1] = f"{result[-1]}, {line.strip()}"
+        else:
+            result.append(line)
+    return result
 
 
 def judge(sentence: str, code: str) -> tuple[Kind, str] | None:
@@ -126,6 +164,8 @@ def judge(sentence: str, code: str) -> tuple[Kind, str] | None:
     bare = _bare(sentence, rules)
     if _is_talk(bare, rules) or rules.secret.search(bare) or rules.forget.search(bare):
         return None
+    if rules.remind.search(bare):
+        return ("task", "a reminder") if not _MINUTES.search(bare) and len(bare.split()) > 3 else None
     if (cue := rules.remember.search(bare)) and len(bare[cue.end() :].split()) > 1 + bare.endswith("?"):
         return _kind(bare, rules), "asked to be remembered"
     if rules.hypothetical.search(bare):
@@ -136,11 +176,18 @@ def judge(sentence: str, code: str) -> tuple[Kind, str] | None:
 
 
 def _beside_a_request(bare: str, rules: _Rules) -> tuple[Kind, str] | None:
-    """What a question or an order tells all the same: a rule for later, or what matters whatever is around it."""
-    if not _ASKS.search(bare) and rules.lasting.search(bare):
+    """What a question or an order tells all the same: a rule for later, or a fact in a clause of its own."""
+    asks = _ASKS.search(bare) is not None
+    if not asks and rules.lasting.search(bare):
         return "preference", "a lasting wish"
     if rules.vital.search(bare) and rules.first_person.search(bare):
         return "fact", "matters whatever is around it"
+    clauses = _CLAUSE.split(bare)
+    for clause in clauses[: -1 if asks else None]:
+        sure = rules.relation.search(clause) or any(letter.isdigit() for letter in clause)
+        talk = rules.condition.search(clause) or rules.question.search(clause) or rules.order.search(clause)
+        if sure and not talk and len(clause.split()) > 3 and _statement(clause, rules):
+            return "fact", "told beside a request"
     return None
 
 
@@ -163,6 +210,8 @@ def _statement(bare: str, rules: _Rules) -> tuple[Kind, str] | None:
         return _kind(bare, rules), "tells something of somebody by name"
     if rules.decision.search(bare):
         return "decision", "a decision"
+    if len(bare.split()) > 3 and (rules.lasting.search(bare) or rules.preference.search(bare)):
+        return "preference", "a lasting wish"
     return (_kind(bare, rules), "something with a date") if dated else None
 
 

@@ -97,6 +97,10 @@ class Talk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Is over in a few hours."""
     idle: tuple[str, ...] = ()
     """Is about the talk itself, or an opinion about what was said."""
+    condition: str = ""
+    """Words that begin a clause which says nothing alone: "if", "that"."""
+    remind: tuple[str, ...] = ()
+    """Asks to be reminded of something."""
     material: tuple[str, ...] = ()
     """Announces a text to work on, after a colon or on the next line."""
     secret: tuple[str, ...] = ()
