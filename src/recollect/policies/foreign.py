@@ -21,6 +21,8 @@ ENGLISH = "en"
 _WORD = re.compile(r"[^\W\d_]+(?:['-][^\W\d_]+)*")
 _ASKS = re.compile(r"[?？؟][\"'”’»)」』\W]*$")
 _QUOTES = re.compile(r"„[^“”\"]*[“”\"]|“[^”]*”|«[^»]*»|\"[^\"\n]*\"|「[^」]*」")
+_QUOTED_SPEECH = re.compile(rf"(?:[^.!?:\n]*:\s*)?(?P<said>{_QUOTES.pattern})")
+"""What somebody else said, with the words that say who."""
 _SURE = 1.7
 """Points of a sentence in another language among English ones: two words, as one may be a name."""
 _QUOTED_WORDS = 4
@@ -123,7 +125,7 @@ def own_words(text: str) -> str:
         return ""
     if material := rules.material.search(text):
         text = text[: material.start()]
-    text = _QUOTES.sub(lambda quote: "" if len(quote[0].split()) > _QUOTED_WORDS else quote[0], text)
+    text = _QUOTED_SPEECH.sub(_without_speech, text)
     text = "\n".join(_joined(text.splitlines(), rules))
     at = 0
     for sentence in sentences(text):
@@ -132,6 +134,10 @@ def own_words(text: str) -> str:
             return text[: max(begun, 0)]
         at = max(begun, at)
     return text
+
+
+def _without_speech(quote: re.Match[str]) -> str:
+    return "" if len(quote["said"].split()) > _QUOTED_WORDS else quote[0]
 
 
 def _joined(lines: list[str], rules: _Rules) -> list[str]:
@@ -195,7 +201,8 @@ def _statement(bare: str, rules: _Rules) -> tuple[Kind, str] | None:
     if rules.field.search(bare):
         return _kind(bare, rules), "a field and its value"
     vital = rules.vital.search(bare) is not None
-    dated = rules.event.search(bare) is not None and rules.date.search(bare) is not None
+    due = rules.event.search(bare) or rules.task.search(bare)
+    dated = due is not None and rules.date.search(bare) is not None
     if not vital and rules.idle.search(bare):
         return None
     if rules.passing.search(bare) and not (vital or dated or rules.lasting.search(bare)):

@@ -118,7 +118,9 @@ def _ends(line: str, end: re.Match[str]) -> bool:
 
 _STOP_WORD = re.compile(r"(?:[\w/]+(?:\.[\w/]+)*)$")
 _NEXT_WORD = re.compile(r"[^\W_]+")
-_LONGEST_STOP_WORD = 12
+_LONGEST_STOP_WORD = 20
+_ENDINGS = ("nr", "str")
+"""Abbreviations that words are put together with: "Lindenstr. 14", "ticketnr. 7"."""
 
 
 class _Stops(NamedTuple):
@@ -155,7 +157,7 @@ def _goes_on_elsewhere(line: str, end: re.Match[str], text: str) -> bool:
         return False
     before = _STOP_WORD.search(line, max(0, end.start() - _LONGEST_STOP_WORD), end.start())
     word = before.group().lower() if before else ""
-    if not before or not (word in _any_stop() or word.replace(".", "").isdigit()):
+    if not before or not (word in _any_stop() or word.endswith(_ENDINGS) or word.replace(".", "").isdigit()):
         return False
     code = language_of(line)
     code = language_of(text) if code == UNKNOWN else code
@@ -168,7 +170,7 @@ def _goes_on_elsewhere(line: str, end: re.Match[str], text: str) -> bool:
         return following.isdigit() or word in stops.abbreviations
     if word in stops.may_end:
         return following.islower()
-    return word in stops.abbreviations
+    return word in stops.abbreviations or (word.endswith(_ENDINGS) and any(word.endswith(e) and e in stops.abbreviations for e in _ENDINGS))
 
 
 def _is_ordinal(line: str, number: re.Match[str], end: re.Match[str], stops: _Stops) -> bool:
