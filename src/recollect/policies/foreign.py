@@ -27,7 +27,9 @@ _SURE = 1.7
 """Points of a sentence in another language among English ones: two words, as one may be a name."""
 _QUOTED_WORDS = 4
 """Words in quotation marks that are what somebody else said. Fewer are a name, or a word that is spoken of."""
-_LOGGED = r"\[?\d{1,2}[:./]\d\d(?:[,:\]][^\n]*)?\]|\[\d|[\w.]*(?:error|exception|err!|traceback)\b[:\s(]|[A-Z]+_[A-Z_]+="
+_LOGGED = (
+    r"\[?\d{1,2}[:./]\d\d(?:[,:\]][^\n]*)?\]|\[\d|[\w.]*(?:error|exception|err!|traceback)\b[:\s(]|[A-Z]+_[A-Z_]+="
+)
 """Begins a line of a log or a chat that was pasted."""
 _MINUTES = re.compile(r"\b\d+ ?min")
 _CLAUSE = re.compile(r"\s*(?:[,;:–—]|\s-\s|(?=¿))\s*")

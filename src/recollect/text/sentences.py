@@ -170,7 +170,9 @@ def _goes_on_elsewhere(line: str, end: re.Match[str], text: str) -> bool:
         return following.isdigit() or word in stops.abbreviations
     if word in stops.may_end:
         return following.islower()
-    return word in stops.abbreviations or (word.endswith(_ENDINGS) and any(word.endswith(e) and e in stops.abbreviations for e in _ENDINGS))
+    return word in stops.abbreviations or (
+        word.endswith(_ENDINGS) and any(word.endswith(e) and e in stops.abbreviations for e in _ENDINGS)
+    )
 
 
 def _is_ordinal(line: str, number: re.Match[str], end: re.Match[str], stops: _Stops) -> bool:

@@ -16,8 +16,8 @@ _SHORT_WORDS = re.compile(r"\b[^\W\d_]+'(?:m|ve|ll|d|re|s|t)\b")
 """English ones, in which the apostrophe stands inside a word."""
 _MOST_WORDS = 60
 """Words that are looked at. More would say the same."""
-_ENOUGH = 0.9
-"""Points of the best language: a word that no other has gives one."""
+_ENOUGH = 0.6
+"""Points of the best language: a common word that no other has gives one."""
 _OF_ITS_FIELD = 0.6
 """Points of a word that is in other tables of a language, and not common in talk."""
 _PLAIN_WORD = re.compile(r"(?<![\w\\)\]?*])[^\W\d_]+(?![\w\\(\[?*+{])")
@@ -80,15 +80,13 @@ def _other_words(spec: Language) -> Iterator[str]:
     tables = (told.first_person, told.verbs, told.relations, told.fields, told.events, told.dates, spec.talk.remember)
     patterns = [pattern for table in tables for pattern in table]
     patterns += [noun for slot in spec.slots.values() for noun in (*slot.noun, slot.words)]
+    # Without its question marks, "mardis?" is a word.
     for text in (" ".join(patterns), spec.talk.small_talk, spec.events.noun):
-        yield from (word for word in _PLAIN_WORD.findall(text) if len(word) > _SHORTEST)
+        yield from (word for word in _PLAIN_WORD.findall(text.replace("?", "")) if len(word) > _SHORTEST)
 
 
 def _worth(table: dict[str, set[str]], most: float) -> _Table:
-    return {
-        key: tuple((code, most if len(found) == 1 else most / (2 * len(found) - 1)) for code in sorted(found))
-        for key, found in table.items()
-    }
+    return {key: tuple((code, most / len(found)) for code in sorted(found)) for key, found in table.items()}
 
 
 def _plain(word: str) -> str:
