@@ -71,8 +71,8 @@ class _Rules(NamedTuple):
 @cache
 def _rules(code: str) -> _Rules:
     spec = language(code)
-    talk, told = spec.talk, spec.statements
-    names = rf"(?-i:[A-ZÀ-Þ])[\w'-]+(?: (?-i:[A-ZÀ-Þ])[\w'-]+)?|{'|'.join(told.relations) or '(?!)'}"
+    talk, statements = spec.talk, spec.statements
+    names = rf"(?-i:[A-ZÀ-Þ])[\w'-]+(?: (?-i:[A-ZÀ-Þ])[\w'-]+)?|{'|'.join(statements.relations) or '(?!)'}"
     return _Rules(
         frozenset(talk.small_talk.split()),
         compiled(talk.lead.split(), r"^", r"(?:[ ,.!:;]+|$)"),
@@ -90,16 +90,16 @@ def _rules(code: str) -> _Rules:
         compiled(talk.remind, r"^"),
         compiled([*talk.material, _LOGGED], r"(?m:^|(?<=[.!?] ))[ \t]*", r""),
         compiled(talk.secret),
-        compiled(told.first_person, r"(?:(?<!\w)|(?=^))", r"(?:(?!\w)|(?<='))"),
-        compiled(told.relations),
-        compiled([rf"(?:{names})(?: [\w'-]+){{0,3}}? (?:{'|'.join(told.verbs) or '(?!)'})"]),
-        compiled(told.fields, r"^(?:[^\W\d_]+ ){0,2}", r"(?: [\w']+){0,2}(?: ?[:=] ?(?=\S)| [-–] )"),
-        compiled(told.vital),
-        compiled(told.preference),
-        compiled(told.decision),
-        compiled(told.task),
-        compiled(told.events),
-        compiled(told.dates),
+        compiled(statements.first_person, r"(?:(?<!\w)|(?=^))", r"(?:(?!\w)|(?<='))"),
+        compiled(statements.relations),
+        compiled([rf"(?:{names})(?: [\w'-]+){{0,3}}? (?:{'|'.join(statements.verbs) or '(?!)'})"]),
+        compiled(statements.fields, r"^(?:[^\W\d_]+ ){0,2}", r"(?: [\w']+){0,2}(?: ?[:=] ?(?=\S)| [-–] )"),
+        compiled(statements.vital),
+        compiled(statements.preference),
+        compiled(statements.decision),
+        compiled(statements.task),
+        compiled(statements.events),
+        compiled(statements.dates),
     )
 
 
@@ -110,8 +110,8 @@ def turn_language(text: str) -> str:
 
 def sentence_language(sentence: str, turn: str) -> str:
     """A sentence of a mixed turn has its own language, if it has words enough to tell it."""
-    found = language_of(sentence, _SURE) if turn == ENGLISH else language_of(sentence)
-    return turn if found == UNKNOWN else found
+    code = language_of(sentence, _SURE) if turn == ENGLISH else language_of(sentence)
+    return turn if code == UNKNOWN else code
 
 
 def own_words(text: str) -> str:
@@ -268,9 +268,9 @@ def _of_no_known_language(sentence: str) -> tuple[Kind, str] | None:
     if _ASKS.search(sentence) or "=" in sentence or _is_quote(sentence):
         return None
     if ord(max(sentence, default=" ")) > _DENSE:
-        told = len(sentence) >= 5 and _DENSE_SELF.search(sentence) and not _DENSE_REQUEST.search(sentence)
+        stated = len(sentence) >= 5 and _DENSE_SELF.search(sentence) and not _DENSE_REQUEST.search(sentence)
     else:
         words = sentence.split()
         named = any(word[:1].isupper() or any(letter.isdigit() for letter in word) for word in words[1:])
-        told = len(sentence) >= 12 and len(words) >= 3 and named and not sentence.endswith("!")
-    return ("fact", "a statement in another language") if told else None
+        stated = len(sentence) >= 12 and len(words) >= 3 and named and not sentence.endswith("!")
+    return ("fact", "a statement in another language") if stated else None

@@ -72,7 +72,7 @@ class Sentences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Words after such a number."""
 
 
-class Talk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TalkPatterns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What people say without telling anything. Patterns; `^` is where the sentence begins, after "ok" and the like."""
 
     small_talk: str = ""
@@ -159,7 +159,7 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     events: Events = Events()
     words: Words = Words()
     sentences: Sentences = Sentences()
-    talk: Talk = Talk()
+    talk: TalkPatterns = TalkPatterns()
     statements: Statements = Statements()
     grammar: Grammar = Grammar()
 

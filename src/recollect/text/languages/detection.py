@@ -76,8 +76,16 @@ def _tables() -> tuple[_Table, _Table]:
 
 def _other_words(spec: Language) -> Iterator[str]:
     """Whole words of what else is told of a language: names of fields, relations, events."""
-    told = spec.statements
-    tables = (told.first_person, told.verbs, told.relations, told.fields, told.events, told.dates, spec.talk.remember)
+    statements = spec.statements
+    tables = (
+        statements.first_person,
+        statements.verbs,
+        statements.relations,
+        statements.fields,
+        statements.events,
+        statements.dates,
+        spec.talk.remember,
+    )
     patterns = [pattern for table in tables for pattern in table]
     patterns += [noun for slot in spec.slots.values() for noun in (*slot.noun, slot.words)]
     # Without its question marks, "mardis?" is a word.
@@ -86,7 +94,7 @@ def _other_words(spec: Language) -> Iterator[str]:
 
 
 def _worth(table: dict[str, set[str]], most: float) -> _Table:
-    return {key: tuple((code, most / len(found)) for code in sorted(found)) for key, found in table.items()}
+    return {key: tuple((code, most / len(languages)) for code in sorted(languages)) for key, languages in table.items()}
 
 
 def _plain(word: str) -> str:

@@ -209,7 +209,7 @@ def read(text: str) -> Read:
         if sentence.code or len(sentence.text) > _LONGEST:
             continue
         if (code := _other_language(sentence.text, body)) and not sentence.text.endswith("?"):
-            claims += [Claim(*told) for told in slot_values(sentence.text, code)]
+            claims += [Claim(*value) for value in slot_values(sentence.text, code)]
             unsure = unsure or is_unsure(sentence.text, code)
             temporary = temporary or is_temporary(sentence.text, code)
             continue

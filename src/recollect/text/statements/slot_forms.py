@@ -28,7 +28,7 @@ class SlotValue(NamedTuple):
     denied: bool
 
 
-class _Form(NamedTuple):
+class _SlotForm(NamedTuple):
     """One way to tell one slot."""
 
     slot: str
@@ -38,8 +38,8 @@ class _Form(NamedTuple):
     gate: tuple[str, ...]
 
 
-class _Reader(NamedTuple):
-    forms: tuple[_Form, ...]
+class _SlotReader(NamedTuple):
+    forms: tuple[_SlotForm, ...]
     subject: re.Pattern[str]
     me: re.Pattern[str]
     cut: re.Pattern[str]
@@ -57,10 +57,10 @@ def slot_values(sentence: str, code: str) -> Iterator[SlotValue]:
         if not any(letters in low for letters in form.gate):
             continue
         for match in form.pattern.finditer(sentence):
-            found = _slot_value(sentence, match, form, reader)
-            if found is not None and (found.owner, found.slot) not in taken:
-                taken.add((found.owner, found.slot))
-                yield found
+            value = _slot_value(sentence, match, form, reader)
+            if value is not None and (value.owner, value.slot) not in taken:
+                taken.add((value.owner, value.slot))
+                yield value
 
 
 def is_unsure(text: str, code: str) -> bool:
@@ -72,28 +72,28 @@ def is_temporary(text: str, code: str) -> bool:
     return _reader(code).temporary.search(text) is not None
 
 
-def _slot_value(sentence: str, match: re.Match[str], form: _Form, reader: _Reader) -> SlotValue | None:
+def _slot_value(sentence: str, match: re.Match[str], form: _SlotForm, reader: _SlotReader) -> SlotValue | None:
     owner = ME if form.way == "noun" else _owner(sentence, match, reader)
     if not owner:
         return None
     if form.way == "ends":
         return SlotValue(owner, form.slot, frozenset(), form.spec.single, True, False)
-    told = match["value"]
-    if form.spec.capital and not _CAPITAL.match(told):
+    text = match["value"]
+    if form.spec.capital and not _CAPITAL.match(text):
         return None
-    value = _value_of(told, reader)
+    value = _value_of(text, reader)
     # "Ich wohne NICHT in Köln", "je N'habite PAS à Lyon", "NO vivo en Roma"
     before = [*sentence[: match.start()].split()[-2:], *sentence[match.start() : match.start("value")].split()]
     denied = any(reader.denied.fullmatch(word) for word in before)
     return SlotValue(owner, form.slot, value, form.spec.single, False, denied) if value else None
 
 
-def _value_of(text: str, reader: _Reader) -> frozenset[str]:
+def _value_of(text: str, reader: _SlotReader) -> frozenset[str]:
     words = [word.lower() for word in WORD.findall(reader.cut.split(text, maxsplit=1)[0])][:_MOST_VALUE]
     return frozenset(stem(word) for word in words if word not in reader.empty)
 
 
-def _owner(sentence: str, match: re.Match[str], reader: _Reader) -> str:
+def _owner(sentence: str, match: re.Match[str], reader: _SlotReader) -> str:
     """Whom a verb is said of: the speaker if its form says so, or else the nearest subject before it."""
     if reader.me.match(match.group()):
         return ME
@@ -111,7 +111,7 @@ def _owner(sentence: str, match: re.Match[str], reader: _Reader) -> str:
 
 
 @cache
-def _reader(code: str) -> _Reader:
+def _reader(code: str) -> _SlotReader:
     spec = language(code)
     grammar = spec.grammar
     word = rf"(?!(?:{loose(grammar.verb)})\b)[\w'-]+"
@@ -120,7 +120,7 @@ def _reader(code: str) -> _Reader:
         rf"|(?P<other>{loose(grammar.others)})(?!\w)|(?P<you>{loose(grammar.you)})(?!\w)"
         rf"|(?P<the>(?:{loose(grammar.the)})(?: \w+|(?<=')\w+))|(?P<name>{_NAME}(?: {_NAME})?))"
     )
-    return _Reader(
+    return _SlotReader(
         tuple(_forms(spec.slots, grammar)),
         re.compile(subject, re.IGNORECASE),
         compiled([grammar.me], "", r"(?:(?!\w)|(?<='))"),
@@ -132,19 +132,19 @@ def _reader(code: str) -> _Reader:
     )
 
 
-def _forms(slots: dict[str, Slot], grammar: Grammar) -> Iterator[_Form]:
+def _forms(slots: dict[str, Slot], grammar: Grammar) -> Iterator[_SlotForm]:
     for name, slot in slots.items():
         for pattern in slot.ends:
-            yield _Form(name, slot, "ends", compiled([pattern]), _gate(pattern))
+            yield _SlotForm(name, slot, "ends", compiled([pattern]), _gate(pattern))
         for noun in slot.noun:
-            told = (
+            expression = (
                 rf"(?<!\w)(?:(?P<my>{loose(grammar.my)}) |^)(?:{loose(noun)})"
                 rf"(?: ?[:=]|(?(my) (?:{loose(grammar.be)})(?!\w)|(?!))) ?(?P<value>.+)"
             )
-            yield _Form(name, slot, "noun", re.compile(told, re.IGNORECASE), _gate(noun))
+            yield _SlotForm(name, slot, "noun", re.compile(expression, re.IGNORECASE), _gate(noun))
         for verb in slot.verb:
-            told = rf"(?<!\w)(?:{loose(verb)})(?=\W|(?<=\W)) ?(?P<value>.+)"
-            yield _Form(name, slot, "verb", re.compile(told, re.IGNORECASE), _gate(verb))
+            expression = rf"(?<!\w)(?:{loose(verb)})(?=\W|(?<=\W)) ?(?P<value>.+)"
+            yield _SlotForm(name, slot, "verb", re.compile(expression, re.IGNORECASE), _gate(verb))
 
 
 def _gate(pattern: str) -> tuple[str, ...]:
