@@ -1,8 +1,8 @@
 """What of a conversation is worth keeping: decisions, preferences, facts, tasks and failures, sentence by sentence.
 
 Rules for English, each with a name that explains what it took. Small talk, questions, requests to the assistant and its
-own filler are left. Of the assistant's words only decisions, promises and results count. What is not English is kept
-where it is a statement of the user: better too much than to be deaf.
+own filler are left. Of the assistant's words only decisions, promises and results count. `policies.foreign` reads
+what is not English.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import msgspec
 
+from recollect.policies import foreign
 from recollect.policies.importance import small_talk
 from recollect.policies.phrases import (
     ASKS_USER,
@@ -128,9 +129,10 @@ def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
     if answer := _answer(text, before):
         yield _made(answer, "fact", "user", "an answer to what was asked", at)
         text = _rest(text)
+    spoken_in = _language(text)
     listed = list(parts(text))
-    if text.strip() and not has(ENGLISH, text) and not any(part.item for part in listed):
-        yield from _of_foreign(text, at)
+    if text.strip() and spoken_in != foreign.ENGLISH and not any(part.item for part in listed):
+        yield from _of_foreign(foreign.own_words(text), spoken_in, at)
         return
     for part in listed:
         if part.item:
@@ -139,10 +141,12 @@ def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
             yield from _of_prose(part.text, at)
 
 
-def _of_foreign(text: str, at: int) -> Iterator[Extracted]:
+def _of_foreign(text: str, spoken_in: str, at: int) -> Iterator[Extracted]:
     for sentence in sentences(text):
         for piece in [] if sentence.code else _pieces(sentence.text.strip()):
-            if not piece.endswith(":") and "“…”" not in piece and (judged := _foreign(piece)):
+            code = foreign.sentence_language(piece, spoken_in)
+            judged = judge(piece, "user") if code == foreign.ENGLISH else foreign.judge(piece, code)
+            if judged is not None and not piece.endswith(":") and "“…”" not in piece:
                 yield _made(piece, judged[0], "user", judged[1], at)
 
 
@@ -153,6 +157,10 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
     tasks = any(has(TASKS_FOLLOW, sentence) for sentence in spoken)
     for sentence in spoken:
         if sentence.endswith(":"):
+            continue
+        if (code := foreign.sentence_language(sentence, foreign.ENGLISH)) != foreign.ENGLISH:
+            if (judged := foreign.judge(sentence, code)) is not None:
+                yield _made(sentence, judged[0], "user", judged[1], at)
             continue
         for piece in _pieces(sentence):
             for clause in (clause for part in stated(piece) for clause in _facts_of(part)):
@@ -269,12 +277,10 @@ def _rest(text: str) -> str:
     return text[text.find(spoken[0].text) + len(spoken[0].text) :] if len(spoken) > 1 else ""
 
 
-def _foreign(sentence: str) -> tuple[Kind, str] | None:
-    question = sentence.rstrip("\"'”’)」』").endswith(("?", "？", "؟"))
-    # Chinese and Japanese say in four signs what takes others a sentence.
-    dense = ord(max(sentence, default=" ")) > 0x2E80
-    short = len(sentence) < 4 if dense else len(sentence) < 12 or len(sentence.split()) < 3
-    return None if question or short or "=" in sentence else ("fact", "a statement in another language")
+def _language(text: str) -> str:
+    """The language of a turn. Short ones are English if they have one English word."""
+    code = foreign.turn_language(text)
+    return foreign.ENGLISH if code == foreign.UNKNOWN and has(ENGLISH, text) else code
 
 
 def _of_introduction(sentence: str) -> tuple[Kind, str] | None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
+from recollect.text.languages import Sentences, codes, language
+from recollect.text.languages.detection import UNKNOWN, language_of
 from recollect.text.speakers import HEAD, speaker
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -58,7 +61,7 @@ def sentences(text: str) -> list[Sentence]:
 
 
 def _prose(text: str) -> list[Sentence]:
-    return [Sentence(part) for line in _lines(text) for part in _split(line)]
+    return [Sentence(part) for line in _lines(text) for part in _split(line, text)]
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -79,10 +82,10 @@ def _goes_on(last: str, line: str) -> bool:
     return len(last.strip()) >= _WRAPPED_FROM and not _END.search(last[-4:]) and line.strip()[:1].islower()
 
 
-def _split(line: str) -> Iterator[str]:
+def _split(line: str, text: str) -> Iterator[str]:
     begin = 0
     for end in _END.finditer(line):
-        if end["wide"] or _ends(line, end):
+        if end["wide"] or (_ends(line, end) and not _goes_on_elsewhere(line, end, text)):
             if part := line[begin : end.end()].strip():
                 yield part
             begin = end.end()
@@ -109,3 +112,74 @@ def _ends(line: str, end: re.Match[str]) -> bool:
     if low in _MAY_END:
         return not following.islower()
     return low not in _ABBREVIATIONS
+
+
+# Full stops of other languages
+
+_STOP_WORD = re.compile(r"(?:[\w/]+(?:\.[\w/]+)*)$")
+_NEXT_WORD = re.compile(r"[^\W_]+")
+_LONGEST_STOP_WORD = 20
+_ENDINGS = ("nr", "str")
+"""Abbreviations that words are put together with: "Lindenstr. 14", "ticketnr. 7"."""
+
+
+class _Stops(NamedTuple):
+    """What does not end a sentence in a language."""
+
+    abbreviations: frozenset[str]
+    may_end: frozenset[str]
+    before_numbers: frozenset[str]
+    before_ordinals: frozenset[str]
+    after_ordinals: frozenset[str]
+
+
+@cache
+def _stops(code: str) -> _Stops:
+    spec: Sentences = language(code).sentences
+    return _Stops(
+        frozenset(spec.abbreviations.split()),
+        frozenset(spec.may_end.split()),
+        frozenset(spec.before_numbers.split()),
+        frozenset(spec.before_ordinals.split()),
+        frozenset(spec.after_ordinals.split()),
+    )
+
+
+@cache
+def _any_stop() -> frozenset[str]:
+    """Abbreviations of any language: what is none of them needs no look at the language."""
+    return frozenset[str]().union(*(word for code in codes() for word in _stops(code)[:3]))
+
+
+def _goes_on_elsewhere(line: str, end: re.Match[str], text: str) -> bool:
+    """Whether a full stop that would end an English sentence ends none in the language of the line."""
+    if end["mark"] != "." or end["closing"] or end.end() == len(line):
+        return False
+    before = _STOP_WORD.search(line, max(0, end.start() - _LONGEST_STOP_WORD), end.start())
+    word = before.group().lower() if before else ""
+    if not before or not (word in _any_stop() or word.endswith(_ENDINGS) or word.replace(".", "").isdigit()):
+        return False
+    code = language_of(line)
+    code = language_of(text) if code == UNKNOWN else code
+    if code == UNKNOWN:
+        return False
+    stops, following = _stops(code), line[end.end() : end.end() + 1]
+    if word.replace(".", "").isdigit():
+        return _is_ordinal(line, before, end, stops)
+    if word in stops.before_numbers:
+        return following.isdigit() or word in stops.abbreviations
+    if word in stops.may_end:
+        return following.islower()
+    return word in stops.abbreviations or (
+        word.endswith(_ENDINGS) and any(word.endswith(e) and e in stops.abbreviations for e in _ENDINGS)
+    )
+
+
+def _is_ordinal(line: str, number: re.Match[str], end: re.Match[str], stops: _Stops) -> bool:
+    if not stops.after_ordinals or len(number.group()) > len("31.12"):
+        return False
+    following = _NEXT_WORD.match(line, end.end())
+    if following and (following.group().islower() or following.group().lower() in stops.after_ordinals):
+        return True
+    words = line[: number.start()].lower().split()
+    return bool(words) and words[-1] in stops.before_ordinals

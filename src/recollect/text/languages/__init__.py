@@ -95,6 +95,108 @@ class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     on: tuple[str, ...]
 
 
+class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """By what a text is recognised to be in the language. Accents may be left out by whoever types."""
+
+    common: str = ""
+    """Its frequent words, in small letters, with spaces between them."""
+    letters: str = ""
+    """Letters and marks that are frequent in it and rare in the others."""
+
+
+class Sentences(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a full stop does not end a sentence. All in small letters, with spaces between them."""
+
+    abbreviations: str = ""
+    may_end: str = ""
+    """Abbreviations after which a sentence ends if a capital follows."""
+    before_numbers: str = ""
+    """Abbreviations only where a number follows."""
+    before_ordinals: str = ""
+    """Words before a number with a full stop that is an ordinal: "am 12. Juni"."""
+    after_ordinals: str = ""
+    """Words after such a number."""
+
+
+class TalkPatterns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What people say without telling anything. Patterns; `^` is where the sentence begins, after "ok" and the like."""
+
+    small_talk: str = ""
+    """Words; a sentence of nothing else is small talk."""
+    lead: str = ""
+    """Words before a sentence that change nothing: "and", "but", "well"."""
+    question: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    """Asks the assistant to do something now."""
+    lasting: tuple[str, ...] = ()
+    """Makes a rule of an order: "always"."""
+    remember: tuple[str, ...] = ()
+    """Asks to keep what the sentence says."""
+    forget: tuple[str, ...] = ()
+    """Asks not to keep something."""
+    hypothetical: tuple[str, ...] = ()
+    supposing: tuple[str, ...] = ()
+    """Begins a supposition or a role that the rest of the turn goes on with."""
+    joke: tuple[str, ...] = ()
+    """Says of the turn that it is not meant."""
+    passing: tuple[str, ...] = ()
+    """Is over in a few hours."""
+    idle: tuple[str, ...] = ()
+    """Is about the talk itself, or an opinion about what was said."""
+    condition: str = ""
+    """Words that begin a clause which says nothing alone: "if", "that"."""
+    remind: tuple[str, ...] = ()
+    """Asks to be reminded of something."""
+    material: tuple[str, ...] = ()
+    """Announces a text to work on, after a colon or on the next line."""
+    secret: tuple[str, ...] = ()
+
+
+class Statements(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """By what a sentence is a statement worth keeping. Patterns."""
+
+    first_person: tuple[str, ...] = ()
+    """The speaker, as a word or as the form of a verb."""
+    verbs: tuple[str, ...] = ()
+    """What is told of a person or a thing by name: "NAME lives"."""
+    relations: tuple[str, ...] = ()
+    """People and animals of the speaker's."""
+    fields: tuple[str, ...] = ()
+    """What stands before a colon in "Name: Ann"."""
+    vital: tuple[str, ...] = ()
+    """Is kept though it stands beside a question or an order."""
+    preference: tuple[str, ...] = ()
+    decision: tuple[str, ...] = ()
+    task: tuple[str, ...] = ()
+    events: tuple[str, ...] = ()
+    """What has a date."""
+    dates: tuple[str, ...] = ()
+
+
+class Grammar(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the slots need to know of a language. Patterns."""
+
+    me: str = r"(?!)"
+    my: str = r"(?!)"
+    others: str = r"(?!)"
+    """He, she and they."""
+    the: str = r"(?!)"
+    """Articles."""
+    you: str = r"(?!)"
+    verb: str = r"(?!)"
+    """Where the words of a thing end: "my sister | lives"."""
+    be: str = r"(?!)"
+    """Between a noun and its value: "my name IS Ann"."""
+    cut: str = r"(?!)"
+    """Words at which a value ends."""
+    empty: str = ""
+    """Words that say nothing in a value."""
+    unsure: str = r"(?!)"
+    past: str = r"(?!)"
+    temporary: str = r"(?!)"
+    denied: str = r"(?!)"
+
+
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One file of this folder."""
 
@@ -102,9 +204,28 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     changes: Changes = Changes()
     events: Events = Events()
     requests: Requests | None = None
+    words: Words = Words()
+    sentences: Sentences = Sentences()
+    talk: TalkPatterns = TalkPatterns()
+    statements: Statements = Statements()
+    grammar: Grammar = Grammar()
 
 
 @cache
 def language(code: str) -> Language:
-    text = (resources.files(__name__) / f"{code}.toml").read_text("utf-8")
-    return msgspec.convert(tomllib.loads(text), Language)
+    return parse(f"{code}.toml", (resources.files(__name__) / f"{code}.toml").read_text("utf-8"))
+
+
+def parse(name: str, text: str) -> Language:
+    """Reads the text of one file. An error names the file and the key."""
+    try:
+        return msgspec.convert(tomllib.loads(text), Language)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise ValueError(f"{name}: {error}") from error
+
+
+@cache
+def codes() -> tuple[str, ...]:
+    """The languages that there is a file for, in order."""
+    names = [file.name for file in resources.files(__name__).iterdir()]
+    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))

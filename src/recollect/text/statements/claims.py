@@ -1,7 +1,7 @@
 """What a sentence says of whom, as claims: an owner, a slot such as `home`, and a value.
 
-The slots and the words that tell them are data, `languages/en.toml`. What no slot knows gives no claim; it may be kept
-all the same, and compared in other ways.
+The slots and the words that tell them are data, `languages/en.toml`; `slot_forms` reads those of other languages. What
+no slot knows gives no claim; it may be kept all the same, and compared in other ways.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from recollect.text.languages import Language, Slot, language
+from recollect.text.languages.detection import UNKNOWN, language_of
 from recollect.text.sentences import sentences
 from recollect.text.speakers import prefix
+from recollect.text.statements.slot_forms import is_temporary, is_unsure, slot_values
 from recollect.text.words import WORD, stem
 
 ME = "@me"
@@ -226,6 +228,11 @@ def read(text: str) -> ReadStatement:
     for sentence in sentences(body)[:6]:
         if sentence.code or len(sentence.text) > _LONGEST:
             continue
+        if (code := _other_language(sentence.text, body)) and not sentence.text.endswith("?"):
+            claims += [Claim(*value) for value in slot_values(sentence.text, code)]
+            unsure = unsure or is_unsure(sentence.text, code)
+            temporary = temporary or is_temporary(sentence.text, code)
+            continue
         plain = spelled(sentence.text)
         if plain.endswith("?"):
             unsure = True
@@ -236,6 +243,13 @@ def read(text: str) -> ReadStatement:
     if speaker:
         claims = [claim._replace(owner=speaker if claim.owner == ME else claim.owner) for claim in claims]
     return ReadStatement(text, tuple(dict.fromkeys(claims)), unsure, temporary)
+
+
+def _other_language(sentence: str, text: str) -> str:
+    """The code of a language with slots of its own that a sentence is in, or nothing if it is read as English."""
+    code = language_of(sentence)
+    code = language_of(text) if code == UNKNOWN else code
+    return code if code not in ("en", UNKNOWN) and language(code).slots else ""
 
 
 def _claims(sentence: str) -> Iterator[Claim]:
