@@ -26,10 +26,7 @@ from recollect.text.query import TextQuery
 from recollect.text.query_parser import parse_query, without_quotes
 from recollect.view import View
 
-_LATE = (
-    *(f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct", "freshness", "judging")),
-    "recollect.models.embedders.base",
-)
+_LATE = [f"recollect.recall.{name}" for name in ("pool", "calibrated", "distinct", "freshness", "judging")]
 """What needs numpy."""
 _WHOLE = 0.99
 """The share of a question from which nothing of it is missing."""
