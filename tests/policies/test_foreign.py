@@ -58,6 +58,7 @@ ROLES = [
     'Mein Chef schrieb: "Ich wohne ab Mai in Bern und brauche die Akten bis Freitag."',
     "Ich wohne jetzt im Weißen Haus. War nur Spaß!",
     "Corrige ce texte :\nJe habite à Paris et j'ai deux chat.",
+    'Was heißt das: "Ich wohne ab Mai in Bern. Meine Frau heißt Petra und kommt mit."',
     "[08:14] Sandra: ich wohne jetzt in Ulm",
 ]
 

@@ -31,6 +31,8 @@ TEXTS = [
     (UNKNOWN, "Mieszkam w Krakowie od trzech lat."),
     (UNKNOWN, "私はポルトに住んでいます。"),
     (UNKNOWN, "Zwickau 4711"),
+    (UNKNOWN, "si"),
+    (UNKNOWN, "no"),
     (UNKNOWN, ""),
     (UNKNOWN, "😀"),
 ]
