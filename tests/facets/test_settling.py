@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.stores import STORES, located
 
-from recollect import Memory
+from recollect import ConflictError, Memory
 
 
 @pytest.fixture(params=STORES)
@@ -108,3 +108,48 @@ def test_what_is_ended_is_found_as_of_then(memory: Memory) -> None:
     assert "I live in Lisbon." in before
     talked(memory, "I moved to Porto last month.")
     assert "I live in Lisbon." not in [hit.memory.text for hit in memory.recall("Where do I live?")]
+
+
+SURE, MAY = "My name is Ada and I live in Lisbon.", "I moved to Porto last month."
+
+
+def test_what_may_be_a_change_is_proposed_and_both_stay(memory: Memory) -> None:
+    talked(memory, SURE)
+    talked(memory, MAY)
+    (proposal,) = memory.proposals()
+    assert proposal.act == "replace"
+    assert [memory.get(ident).text for ident in proposal.ids] == [SURE, MAY]
+    assert texts(memory) == {SURE, MAY}
+    assert {finding.problem: finding.count for finding in memory.doctor().findings}["possible changes"] == 1
+    memory.confirm(proposal.id)
+    assert texts(memory) == {MAY}
+    assert memory.proposals() == []
+    memory.undo()
+    assert texts(memory) == {SURE, MAY}
+
+
+def test_a_dismissed_change_leaves_both(memory: Memory) -> None:
+    talked(memory, SURE)
+    talked(memory, MAY)
+    memory.dismiss(memory.proposals()[0].id)
+    assert texts(memory) == {SURE, MAY}
+    assert memory.proposals() == []
+
+
+def test_what_was_forgotten_meanwhile_is_proposed_no_more(memory: Memory) -> None:
+    talked(memory, SURE)
+    talked(memory, MAY)
+    (proposal,) = memory.proposals()
+    memory.forget(proposal.ids[0])
+    assert memory.proposals() == []
+    with pytest.raises(ConflictError):
+        memory.confirm(proposal.id)
+    assert texts(memory) == {MAY}
+
+
+def test_an_erased_memory_takes_its_proposals_along(memory: Memory) -> None:
+    talked(memory, SURE)
+    talked(memory, MAY)
+    memory.forget(memory.proposals()[0].ids[1], erase=True)
+    assert memory.proposals() == []
+    assert texts(memory) == {SURE}

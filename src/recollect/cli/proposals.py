@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     sections={"Commands": {"list": "proposals:list_", "confirm": "proposals:confirm", "dismiss": "proposals:dismiss"}},
 )
 def proposals() -> None:
-    """What users asked to forget or correct.
+    """What users asked to forget or correct, and what may have changed.
 
     It waits to be confirmed where it is not sure which memories are meant, or too many.
 
@@ -54,6 +54,8 @@ def _print_proposals(proposals: Sequence[Proposal]) -> None:
 def _subject(memory: Memory, arguments: Mapping[str, Any]) -> str:
     for proposal in memory.proposals():
         if proposal.id == arguments["id"]:
+            if proposal.act == "replace":
+                return "the older of two memories, by the newer"
             if proposal.act == "correct":
                 return f"the old version of a memory; the new one is {proposal.value!r}"
             return text.count(len(arguments.get("ids") or proposal.ids), "memory", "memories")

@@ -1,20 +1,22 @@
-"""Changes that a user asked the memory for, and that wait to be confirmed: too many memories, or not sure which."""
+"""Changes that wait to be confirmed: what a user asked for and is too much or not sure, and what may have changed."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from recollect.facets.shelf import Shelf
+from recollect.maintenance.steps import Step, apply
 from recollect.policies.secrets import screen
+from recollect.stores.port import Place
 from recollect.stores.shelves import ShelfItem
 from recollect.values import validation
-from recollect.values.bodies import PROPOSALS
-from recollect.values.errors import InputError, NotFoundError
+from recollect.values.bodies import PROPOSALS, ProposedAct
+from recollect.values.errors import ConflictError, InputError, NotFoundError
 from recollect.verbs.forget import Forget, forget
 from recollect.verbs.revise import revise
 from recollect.view import View
@@ -29,17 +31,18 @@ class Proposal(msgspec.Struct, frozen=True, omit_defaults=True):
     """What was asked of the memory and is not done yet."""
 
     id: str
-    act: Literal["forget", "correct"]
+    act: ProposedAct
+    """`replace`: the second of two memories takes the place of the first."""
     asked: str
-    """The sentence, in the user's words."""
+    """The sentence, in the user's words; of a possible change, why it may be one."""
     ids: tuple[str, ...]
-    """The memories that it would forget, or of which it would correct one."""
+    """The memories that it would forget, or of which it would correct one; or the older and the newer."""
     value: str = ""
     """What the corrected memory would say."""
     asked_at: datetime | None = None
 
 
-def propose(view: View, act: str, sentence: str, ids: Sequence[str], value: str) -> str:
+def propose(view: View, act: ProposedAct, sentence: str, ids: Sequence[str], value: str) -> str:
     """Keep a proposal for 30 days. Returns its id: the same for the same words and memories."""
     sentence, value = sentence[:_LONGEST], value[:_LONGEST]
     for field, text in (("asked", sentence), ("value", value)):
@@ -48,8 +51,8 @@ def propose(view: View, act: str, sentence: str, ids: Sequence[str], value: str)
     owner = address.account, address.agent, address.channel
     ident = hashlib.blake2b(msgspec.json.encode((*owner, act, sentence, *ids)), digest_size=8).hexdigest()
     room = {} if address.channel is None else {"channel": address.channel}
-    body: dict[str, Any] = msgspec.to_builtins(Proposal(ident, "forget", sentence, tuple(ids), value, now))
-    item = shelf.thing(ident, body | {"act": act} | room, None, address.account, address.agent)
+    body: dict[str, Any] = msgspec.to_builtins(Proposal(ident, act, sentence, tuple(ids), value, now))
+    item = shelf.thing(ident, body | room, None, address.account, address.agent)
     with shelf.transaction():
         shelf.save("proposed a change", item)
         every = sorted(view.store.shelf(view.place, PROPOSALS), key=lambda item: item.created_at)
@@ -62,7 +65,10 @@ def propose(view: View, act: str, sentence: str, ids: Sequence[str], value: str)
 
 def proposals(view: View) -> list[Proposal]:
     """Those that the view sees, the newest first."""
-    return [_proposal(item) for item in reversed(_waiting(view))]
+    waiting = [_proposal(item) for item in reversed(_waiting(view))]
+    both = {ident for proposal in waiting if proposal.act == "replace" for ident in proposal.ids}
+    live = {record.id for record in view.get(list(both)) if record.state(view.now()) == "live"} if both else set[str]()
+    return [proposal for proposal in waiting if proposal.act != "replace" or live.issuperset(proposal.ids)]
 
 
 def confirm(view: View, ident: str, ids: str | Sequence[str] | None) -> Proposal:
@@ -75,11 +81,17 @@ def confirm(view: View, ident: str, ids: str | Sequence[str] | None) -> Proposal
         if not set(chosen) <= set(proposal.ids):
             raise InputError("ids", "names a memory that the proposal does not")
         present = [record.id for record in view.get(chosen) if record.superseded_by is None]
+        if proposal.act == "replace" and set(chosen) != set(present):
+            raise ConflictError("one of the two memories was changed meanwhile; nothing is left to replace")
         if proposal.act == "correct" and len(present) > 1:
             raise InputError("ids", f"must say which one is to be corrected: {', '.join(present)}")
     with view.store.transaction(*dict.fromkeys(view.places)):
         if proposal.act == "correct" and present:
             revise(view, present[0], {"content": proposal.value})
+        elif proposal.act == "replace":
+            old, new = proposal.ids
+            (record,) = view.get([old])
+            apply(view, Place.of(record), [Step(old, "supersede", proposal.asked, new)], "supersede", "{} as confirmed")
         elif present:
             forget(view, Forget(id=present, reason=proposal.asked))
         _shelf(view).remove("confirmed a proposal", [item])

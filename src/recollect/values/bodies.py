@@ -96,9 +96,13 @@ class JobBody(Body, frozen=True):
     last_run: datetime | None = None
 
 
+ProposedAct = Literal["forget", "correct", "replace"]
+"""What a proposal would do; `replace` lets the second of two memories take the place of the first."""
+
+
 class ProposalBody(Body, frozen=True):
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
-    act: Literal["forget", "correct"]
+    act: ProposedAct
     asked: Annotated[str, msgspec.Meta(max_length=500)]
     ids: tuple[str, ...] = ()
     value: Annotated[str, msgspec.Meta(max_length=500)] = ""

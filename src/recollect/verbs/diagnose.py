@@ -21,6 +21,7 @@ from recollect.stores.audit import Entry
 from recollect.stores.integrity import CHANGED, damaged, is_intact
 from recollect.stores.port import Damage, HasAdvice, HasIntegrityCheck, Place
 from recollect.values import validation
+from recollect.values.bodies import PROPOSALS
 from recollect.values.errors import AccessError, CorruptionError
 from recollect.values.record import Record, State, moved, render
 from recollect.verbs import deduplicate
@@ -227,6 +228,7 @@ _ADVICE: dict[str, tuple[Literal["error", "warning", "info"], str]] = {
     "decayed": ("info", "maintain archives them"),
     "expired": ("info", "they are not recalled any more; forget them if they must not be kept"),
     "unimportant": ("info", "eligible for early cleanup: maintain --early archives them"),
+    "possible changes": ("info", "newer memories may say otherwise: recollect proposals shows and decides them"),
     "never recalled": ("info", "older than 30 days and never asked for"),
     "set-up": ("info", "it works, and could be better: recollect db status"),
 }
@@ -316,6 +318,7 @@ def doctor(view: View, *, deep: bool = False) -> Health:
     problems["duplicates"] = [
         other.id for group in deduplicate.find(statements, view.preset.remember.max_tags) for other in group.others
     ]
+    problems["possible changes"] = [item.key for item in view.things(PROPOSALS) if item.body["act"] == "replace"]
     if view.whole:
         problems |= _of_the_store(view, problems["corrupt"], deep=deep)
     problems["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from recollect.facets.proposals import propose
 from recollect.maintenance.steps import Step, apply
 from recollect.recall.question import Question
 from recollect.recall.run import RecallRun
@@ -16,6 +17,8 @@ from recollect.text.statements.tasks import task_effect
 from recollect.values.record import Record, storing_order
 from recollect.view import View
 
+_MOST_PROPOSED = 10
+"""So many possible changes are proposed at the end of a conversation."""
 _LOOKED_AT = 40
 """So many of the older memories with the same words are compared."""
 _TASKS = 200
@@ -52,6 +55,8 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
             place = Place.of(new)
             with view.store.transaction(place):
                 settled.replaced += apply(view, place, steps, "supersede", "{} by what was said since")
+    for old, new, why in settled.possible[:_MOST_PROPOSED]:
+        propose(view, "replace", why, [old, new], "")
     return settled
 
 

@@ -22,9 +22,11 @@ _MOST = 50
 """Suggestions of a kind that are shown at once."""
 JOBS = ("decay", "early", "quota", "consolidate", "supersede")
 """Those that change memories; the others are nothing to look at one by one."""
-_ELSEWHERE = ("duplicates", "secrets", "decayed", "unimportant")
+_ELSEWHERE = ("duplicates", "secrets", "decayed", "unimportant", "possible changes")
 """What `doctor` counts and other parts of the page list."""
 ERASE = "erase"
+PROPOSAL = "proposal"
+"""How the key of a possible change begins."""
 
 
 def judging(memory: Memory) -> Memory:
@@ -129,6 +131,20 @@ def planned(memory: Memory) -> list[dict[str, Any]]:
     ]
 
 
+def _possible(memory: Memory) -> list[dict[str, Any]]:
+    """Older memories that newer ones may have changed, as conversations told."""
+    waiting = [proposal for proposal in memory.proposals() if proposal.act == "replace"]
+    records = {record.id: record for record in view_of(memory).get([i for each in waiting for i in each.ids])}
+    now = view_of(memory).now()
+    changes: list[dict[str, Any]] = []
+    for proposal in waiting:
+        old, new = (row(records[ident], now) for ident in proposal.ids)
+        before, after = compared(old["text"], new["text"])
+        key = f"{PROPOSAL}:{proposal.id}"
+        changes.append({"key": key, "told": proposal.asked, "memory": old, "by": new, "before": before, "after": after})
+    return changes
+
+
 def suggestions(memory: Memory) -> dict[str, list[dict[str, Any]]]:
     steps = planned(memory)
     contradictions = [step for step in steps if step["job"] == "supersede" and step["by"]]
@@ -136,7 +152,7 @@ def suggestions(memory: Memory) -> dict[str, list[dict[str, Any]]]:
         step["before"], step["after"] = compared(step["memory"]["text"], step["by"]["text"])
     return {
         "secrets": _secrets(memory),
-        "contradictions": contradictions,
+        "contradictions": [*contradictions, *_possible(memory)],
         "doubles": _doubles(memory),
         "steps": [step for step in steps if step["job"] != "supersede"],
         "findings": _findings(memory),
@@ -167,12 +183,17 @@ def apply(visit: Visit) -> Done:
     if visit.field("do") == "reject":
         return _rejected(visit, keys)
     chosen: dict[str, list[str]] = {}
+    proposed = [key.partition(":")[2] for key in keys if key.startswith(f"{PROPOSAL}:")]
+    for ident in proposed:
+        visit.memory.confirm(ident)
     for key in keys:
         job, _, ident = key.partition(":")
+        if job == PROPOSAL:
+            continue
         if job not in JOBS:
             raise InputError("key", "is none of the plan")
         chosen.setdefault(job, []).append(ident)
-    done = 0
+    done = len(proposed)
     for job, ids in chosen.items():
         reports = judging(visit.memory).maintain(jobs=[job], only=ids, force=True).jobs
         busy = [report.note for report in reports if report.outcome == "busy"]
@@ -181,8 +202,8 @@ def apply(visit: Visit) -> Done:
         done += sum(len(report.steps) for report in reports)
     if not done:
         raise ConflictError("these were changed meanwhile; look at the page again")
-    last = next(reversed(chosen.values()))
-    undo = change(visit, last[0]) if len(chosen) == 1 else None
+    last = next(reversed(chosen.values()), ())
+    undo = change(visit, last[0]) if last and len(chosen) == 1 and not proposed else None
     return Done(_here(visit), f"Done: {done:,} of {len(keys):,}.", undo)
 
 
@@ -202,6 +223,12 @@ def reject(visit: Visit) -> Done:
 
 def _rejected(visit: Visit, keys: Iterable[str]) -> Done:
     wanted = set(keys)
+    for key in wanted:
+        if key.startswith(f"{PROPOSAL}:"):
+            visit.memory.dismiss(key.partition(":")[2])
+    wanted = {key for key in wanted if not key.startswith(f"{PROPOSAL}:")}
+    if not wanted:
+        return Done(_here(visit), "Both stay as they are.")
     rejected = [
         suggestion
         for section in suggestions(visit.memory).values()
