@@ -376,9 +376,9 @@ def test_the_end_of_a_conversation_reads_its_turns_once(
             said.append(talk.memory.remember("The seats are 12 and 13", lifetime="conversation", tier="channel"))
             reads = Reads(store, monkeypatch)
         assert {record.id: reads.words[record.id] for record in said} == {record.id: 1 for record in said}
-        # Under the lock once more without words, and the open tasks; the conversation is looked up by its ref code, and
-        # then by its key.
-        assert reads.calls["scan"] == 3
+        # Under the lock once more without words, and the open tasks twice; the conversation is looked up by its ref
+        # code, and then by its key.
+        assert reads.calls["scan"] == 4
         assert reads.calls["find"] <= 3
         monkeypatch.undo()
         assert sorted(record.content for record in memory.list()) == [turns[0], turns[2]]

@@ -94,6 +94,19 @@ def test_a_task_is_closed_by_who_says_that_it_is_done(memory: Memory) -> None:
     assert open_tasks == {"I have to call the dentist."}
 
 
+def test_a_task_is_put_away_by_a_sentence_that_is_no_fact(memory: Memory) -> None:
+    talked(memory, "I need to renew my passport before June.", "I have to call the dentist.")
+    theirs = memory.at(account="bob")
+    talked(theirs, "I need to renew my passport before June.")
+    talked(memory, "got my passport renewed today!!", "Did I call the dentist?")
+    assert {record.text for record in memory.at(account=None).list(kind="task")} >= {"I have to call the dentist."}
+    mine = [record for record in memory.list(kind="task") if record.address.account is None]
+    assert {record.text for record in mine} == {"I have to call the dentist."}
+    assert [record.text for record in theirs.list(kind="task") if record.address.account] == [
+        "I need to renew my passport before June."
+    ]
+
+
 def test_a_preset_keeps_all_side_by_side(tmp_path: Path) -> None:
     (tmp_path / "quiet.toml").write_text('name = "quiet"\n[conversations]\nsupersede = false\n')
     with Memory(tmp_path / "m", preset=str(tmp_path / "quiet.toml"), embedder="none") as memory:
@@ -114,7 +127,7 @@ SURE, MAY = "My name is Ada and I live in Lisbon.", "I moved to Porto last month
 
 
 def test_what_may_be_a_change_is_proposed_and_both_stay(memory: Memory) -> None:
-    talked(memory, SURE)
+    memory.remember(SURE)
     talked(memory, MAY)
     (proposal,) = memory.proposals()
     assert proposal.act == "replace"
@@ -129,7 +142,7 @@ def test_what_may_be_a_change_is_proposed_and_both_stay(memory: Memory) -> None:
 
 
 def test_a_dismissed_change_leaves_both(memory: Memory) -> None:
-    talked(memory, SURE)
+    memory.remember(SURE)
     talked(memory, MAY)
     memory.dismiss(memory.proposals()[0].id)
     assert texts(memory) == {SURE, MAY}
@@ -137,7 +150,7 @@ def test_a_dismissed_change_leaves_both(memory: Memory) -> None:
 
 
 def test_what_was_forgotten_meanwhile_is_proposed_no_more(memory: Memory) -> None:
-    talked(memory, SURE)
+    memory.remember(SURE)
     talked(memory, MAY)
     (proposal,) = memory.proposals()
     memory.forget(proposal.ids[0])
@@ -148,7 +161,7 @@ def test_what_was_forgotten_meanwhile_is_proposed_no_more(memory: Memory) -> Non
 
 
 def test_an_erased_memory_takes_its_proposals_along(memory: Memory) -> None:
-    talked(memory, SURE)
+    memory.remember(SURE)
     talked(memory, MAY)
     memory.forget(memory.proposals()[0].ids[1], erase=True)
     assert memory.proposals() == []

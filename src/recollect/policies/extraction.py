@@ -7,6 +7,7 @@ what is not English.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -33,6 +34,8 @@ from recollect.policies.sentence_rules import Kind, find, has, judge
 from recollect.text.fence import without
 from recollect.text.sentences import sentences
 from recollect.text.statements.certainty import NOT_KEPT, NOTHING_KEPT, certainty, stated
+from recollect.text.statements.changes import calls_off
+from recollect.text.statements.claims import ME, read
 from recollect.text.statements.lists import parts
 from recollect.text.statements.material import own
 from recollect.text.statements.material_lines import LeftBlock
@@ -164,7 +167,7 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
             continue
         for piece in _pieces(sentence):
             for clause in (clause for part in stated(piece) for clause in _facts_of(part)):
-                judged = judge(clause, "user") or (_of_introduction(clause) if introduces else None)
+                judged = judge(clause, "user") or (_of_introduction(clause) if introduces else None) or _change(clause)
                 if judged is None and tasks and has(REQUEST, clause) and certainty(clause) == "stated":
                     judged = "task", "a task among others"
                 if judged is not None:
@@ -172,10 +175,28 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
         earlier.append(sentence)
 
 
+def _change(sentence: str) -> tuple[Kind, str] | None:
+    """What tells where somebody lives, works and the like, or that something is off, however it is said."""
+    if certainty(sentence) != "stated" or sentence.endswith("?") or len(sentence.split()) < _FEWEST:
+        return None
+    statement = read(sentence)
+    if statement.unsure or statement.temporary:
+        return None
+    if any(claim.owner == ME and (claim.single or claim.ended) for claim in statement.claims):
+        return "fact", "tells what is so of somebody"
+    return ("fact", "something is called off") if calls_off(sentence) else None
+
+
+_FEWEST = 3
+_AND = re.compile(r",? and (?=(?:I|we|my|our)\b)|; (?=(?:I|we|my|our)\b)", re.IGNORECASE)
+
+
 def _facts_of(sentence: str) -> list[str]:
-    """A sentence, or of one that rambles each clause by itself."""
+    """A sentence; of one that tells several things of somebody, or rambles, each clause by itself."""
     if len(sentence) <= _RAMBLES:
-        return [sentence]
+        both = _AND.split(sentence)
+        # So that what changes of it later leaves the rest as it is.
+        return both if len(both) > 1 and all(read(clause).claims for clause in both) else [sentence]
     clauses = find(CLAUSES).split(sentence)
     return clauses if len(clauses) >= _MANY else [_trimmed(sentence)]
 

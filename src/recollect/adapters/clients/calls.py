@@ -13,7 +13,7 @@ import msgspec
 from recollect.adapters.clients.turns import Heard, Reply, Shape, Turn, argument, earlier, last_of, plain, turns
 from recollect.aio import AsyncMemory
 from recollect.context import Context
-from recollect.facets.conversations.persist import keep, without_refused
+from recollect.facets.conversations.persist import close, keep, without_refused
 from recollect.facets.requests import Heeded, RequestOutcome, heed
 from recollect.memory import Memory
 from recollect.policies.extraction import Said, extract
@@ -348,6 +348,7 @@ class WrappedCall:
             if fact.turn >= first and not (fact.role == "assistant" and "…" in fact.text)
         ]
         keep(view, facts, view.address.conversation, [{"source": self.shape.source}] * len(facts))
+        close(view, spoken)
 
     def _store_each(self, claimed: Sequence[Turn], items: Sequence[dict[str, Any]]) -> None:
         refused: list[InputError] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from recollect.facets.conversations.settling import settle
+from recollect.facets.conversations.settling import close_tasks, settle
 from recollect.facets.requests import heed
 from recollect.policies.extraction import Extracted, Said, extract
 from recollect.policies.importance import assess
@@ -31,7 +31,19 @@ def persist(view: View, conversation: str, turns: Sequence[Record], start: int =
     heeded = heed(view, [Said(turn.role or "user", mark(turn.text, view.preset.personal)) for turn in turns], start)
     statements = [fact for fact in heeded.facts_left(read(view, heeded.turns)) if fact.turn >= start]
     lineage = [{"derived_from": _sources(statement, turns)} for statement in statements]
-    return keep(view, statements, conversation, lineage)
+    records = keep(view, statements, conversation, lineage)
+    close(view, heeded.turns[start:])
+    return records
+
+
+def close(view: View, turns: Sequence[Said]) -> None:
+    """Put away the tasks that users say are done in these turns."""
+    spoken = [sentence.text for turn in turns if turn.role == "user" for sentence in sentences(turn.text)]
+    close_tasks(placed(view, (), None)[0], [sentence for sentence in spoken if len(sentence) <= _LONGEST_DONE])
+
+
+_LONGEST_DONE = 200
+"""Characters of a sentence that says that a task is done."""
 
 
 def _sources(statement: Extracted, turns: Sequence[Record]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -60,6 +61,23 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
     return settled
 
 
+def close_tasks(view: View, spoken: Sequence[str]) -> None:
+    """Put tasks away that the user says are done, in sentences that are no facts themselves: "got it renewed!"."""
+    tasks = _open_tasks(view) if spoken and view.preset.conversations.supersede else []
+    done: dict[Place, list[Step]] = defaultdict(list)
+    for task in tasks:
+        if owned_by(view, task) and any(task_effect(task.text, sentence) == "closes" for sentence in spoken):
+            done[Place.of(task)].append(Step(task.id, "archive", "the task is done"))
+    for place, steps in done.items():
+        with view.store.transaction(place):
+            apply(view, place, steps, "supersede", "{} as done")
+
+
+def owned_by(view: View, record: Record) -> bool:
+    """Whether a memory belongs to whom the view is bound to."""
+    return (record.address.account, record.address.agent) == (view.address.account, view.address.agent)
+
+
 def _changed(view: View, new: Record) -> list[tuple[Record, StatementChange]]:
     pairs = ((old, change(old.text, new.text)) for old in _older(view, new))
     return [(old, result) for old, result in pairs if result is not None]
@@ -69,6 +87,10 @@ def _tasks(view: View, records: Sequence[Record]) -> list[Record]:
     """The newest open tasks, where something is said that may close one."""
     if all(record.kind == "task" for record in records):
         return []
+    return _open_tasks(view)
+
+
+def _open_tasks(view: View) -> list[Record]:
     return list(view.scan(view.where(state="live", kinds=("task",)), order="newest", limit=_TASKS))
 
 
@@ -84,7 +106,13 @@ def _closed(tasks: Sequence[Record], new: Record) -> list[tuple[Record, Statemen
 
 def _is_older(old: Record, new: Record) -> bool:
     """Whether it is of the same owner, and was stored before."""
-    return (old.address, old.tier) == (new.address, new.tier) and storing_order(old.id) < storing_order(new.id)
+    return _owner(old) == _owner(new) and storing_order(old.id) < storing_order(new.id)
+
+
+def _owner(record: Record) -> tuple[object, ...]:
+    """A channel counts only for what stays in it."""
+    address = replace(record.address, conversation=None)
+    return record.tier, address if record.tier == "channel" else replace(address, channel=None)
 
 
 def _older(view: View, new: Record) -> list[Record]:

@@ -263,6 +263,11 @@ def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(rf"(?<!\w)(?:{pattern})", re.IGNORECASE) for pattern in patterns)
 
 
+def calls_off(text: str) -> bool:
+    """Whether it says that an appointment, a trip or the like is off."""
+    return bool(_event_words(text)) and _called_off().search(spelled(text)) is not None
+
+
 # What may be a change
 
 
