@@ -21,10 +21,10 @@ _NO_QUESTION = "(its question was not kept)"
 
 
 @click.command(cls=Leaf)
-@click.argument("ident", metavar="[ID]", required=False)
+@click.argument("id", metavar="[ID]", required=False)
 @takes("answers")
 @scoped
-def sources(target: Target, call: Call, ident: str | None) -> None:
+def sources(target: Target, call: Call, id: str | None) -> None:
     """Show which memories went into an answer.
 
     Without ID, list the latest answers. ID is the id of a context, or the short one of the list.
@@ -35,8 +35,8 @@ def sources(target: Target, call: Call, ident: str | None) -> None:
       recollect sources 2b7bcfad
     """
     with target.open() as memory:
-        if ident is not None:
-            answer = memory.sources(names.resolved(memory, "answer", ident))
+        if id is not None:
+            answer = memory.sources(names.resolved(memory, "answer", id))
             return output.emit(answer) if target.json else _print_answer(answer)
         listed: list[AnswerSources] = call.run(memory)
     return output.emit(listed) if target.json else _print_answers(listed)

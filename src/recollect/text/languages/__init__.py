@@ -5,9 +5,8 @@ A speaker can add a language, or what is missing in one, without writing code.
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import msgspec
 
@@ -213,11 +212,13 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def language(code: str) -> Language:
-    return parse(f"{code}.toml", (resources.files(__name__) / f"{code}.toml").read_text("utf-8"))
+    return parse(f"{code}.toml", (Path(__file__).parent / f"{code}.toml").read_text("utf-8"))
 
 
 def parse(name: str, text: str) -> Language:
     """Reads the text of one file. An error names the file and the key."""
+    import tomllib  # which is needed only once a text is read
+
     try:
         return msgspec.convert(tomllib.loads(text), Language)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
@@ -227,5 +228,4 @@ def parse(name: str, text: str) -> Language:
 @cache
 def codes() -> tuple[str, ...]:
     """The languages that there is a file for, in order."""
-    names = [file.name for file in resources.files(__name__).iterdir()]
-    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
+    return tuple(sorted(file.stem for file in Path(__file__).parent.glob("*.toml")))
