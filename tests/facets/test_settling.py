@@ -107,6 +107,12 @@ def test_a_task_is_put_away_by_a_sentence_that_is_no_fact(memory: Memory) -> Non
     ]
 
 
+def test_an_appointment_that_is_called_off_is_over(memory: Memory) -> None:
+    talked(memory, "The demo is on Friday at 10.")
+    talked(memory, "We call the demo off.")
+    assert texts(memory) == {"We call the demo off."}
+
+
 def test_a_preset_keeps_all_side_by_side(tmp_path: Path) -> None:
     (tmp_path / "quiet.toml").write_text('name = "quiet"\n[conversations]\nsupersede = false\n')
     with Memory(tmp_path / "m", preset=str(tmp_path / "quiet.toml"), embedder="none") as memory:

@@ -45,11 +45,11 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
         if new.access_count or new.role == "assistant" or not view.preset.conversations.supersede:
             continue  # it was known already, or nobody but the assistant says so
         steps: list[Step] = []
-        for old, result in [*_changed(view, new), *_closed(tasks, new)]:
+        for ident, result in {**_closed(tasks, new), **_changed(view, new)}.items():
             if result.effect == "possible":
-                settled.possible.append((old.id, new.id, result.why))
+                settled.possible.append((ident, new.id, result.why))
             else:
-                steps.append(Step(old.id, "supersede", result.why, new.id))
+                steps.append(Step(ident, "supersede", result.why, new.id))
         if len(steps) > _MOST:
             settled.possible += [(step.id, new.id, step.why) for step in steps]
         elif steps:
@@ -78,9 +78,10 @@ def owned_by(view: View, record: Record) -> bool:
     return (record.address.account, record.address.agent) == (view.address.account, view.address.agent)
 
 
-def _changed(view: View, new: Record) -> list[tuple[Record, StatementChange]]:
-    pairs = ((old, change(old.text, new.text)) for old in _older(view, new))
-    return [(old, result) for old, result in pairs if result is not None]
+def _changed(view: View, new: Record) -> dict[str, StatementChange]:
+    """By the id of an older memory: what the newer one does to it."""
+    changes = {old.id: change(old.text, new.text) for old in _older(view, new)}
+    return {ident: result for ident, result in changes.items() if result is not None}
 
 
 def _tasks(view: View, records: Sequence[Record]) -> list[Record]:
@@ -94,13 +95,13 @@ def _open_tasks(view: View) -> list[Record]:
     return list(view.scan(view.where(state="live", kinds=("task",)), order="newest", limit=_TASKS))
 
 
-def _closed(tasks: Sequence[Record], new: Record) -> list[tuple[Record, StatementChange]]:
+def _closed(tasks: Sequence[Record], new: Record) -> dict[str, StatementChange]:
     """Open tasks that it says are done, or due at another time."""
-    closed: list[tuple[Record, StatementChange]] = []
+    closed: dict[str, StatementChange] = {}
     for task in tasks:
         if new.kind != "task" and _is_older(task, new) and (effect := task_effect(task.text, new.text)):
             why = "the task is done" if effect == "closes" else "perhaps due at another time"
-            closed.append((task, StatementChange("ends" if effect == "closes" else "possible", why)))
+            closed[task.id] = StatementChange("ends" if effect == "closes" else "possible", why)
     return closed
 
 
@@ -123,4 +124,4 @@ def _older(view: View, new: Record) -> list[Record]:
     where = view.where(state="live", tiers=(new.tier,))
     question = Question(words, [where], _LOOKED_AT, min_relevance=0.0, exact=True)
     hits = RecallRun(replace(view, embedding=None), question).hits()
-    return [hit.memory for hit in hits if _is_older(hit.memory, new) and hit.memory.kind != "task"]
+    return [hit.memory for hit in hits if _is_older(hit.memory, new)]
