@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,7 +30,8 @@ def persist(view: View, conversation: str, turns: Sequence[Record], start: int =
     """
     heeded = heed(view, [Said(turn.role or "user", mark(turn.text, view.preset.personal)) for turn in turns], start)
     statements = [fact for fact in heeded.facts_left(read(view, heeded.turns)) if fact.turn >= start]
-    lineage = [{"derived_from": _sources(statement, turns)} for statement in statements]
+    words_of = [frozenset(stems(turn.text)) for turn in turns] if statements else []
+    lineage = [{"derived_from": _sources(statement, turns, words_of)} for statement in statements]
     records = keep(view, statements, conversation, lineage)
     close(view, heeded.turns[start:])
     return records
@@ -46,10 +47,10 @@ _LONGEST_DONE = 200
 """Characters of a sentence that says that a task is done."""
 
 
-def _sources(statement: Extracted, turns: Sequence[Record]) -> list[str]:
+def _sources(statement: Extracted, turns: Sequence[Record], words_of: Sequence[Set[str]]) -> list[str]:
     """The turn that a statement was taken from, and every other that has words of it which that turn has not."""
-    words = set(stems(statement.text)) - set(stems(turns[statement.turn].text))
-    others = [turn.id for turn in turns if words.intersection(stems(turn.text))]
+    words = set(stems(statement.text)) - words_of[statement.turn]
+    others = [turn.id for turn, its in zip(turns, words_of, strict=True) if words and not words.isdisjoint(its)]
     return [turns[statement.turn].id, *others][:MAX_SOURCES]
 
 
