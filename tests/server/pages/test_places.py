@@ -324,6 +324,20 @@ def test_what_is_accepted_is_done_and_can_be_taken_back(client: httpx.Client, fu
     assert _review(client)["doubles"] == []
 
 
+def test_a_possible_change_is_decided_in_review(client: httpx.Client, furnished: Furnished) -> None:
+    memory = furnished.memory
+    for accept in (False, True):
+        memory.remember("My name is Ada and I live in Lisbon.")
+        with memory.conversation("a talk") as talk:
+            talk.say("user", f"I moved to {'Porto' if accept else 'Braga'} last month.")
+        (found,) = [one for one in _review(client)["contradictions"] if one["perhaps"]]
+        done = client.post("/review/apply" if accept else "/review/reject", data={"key": found["key"], "do": "accept"})
+        assert done.status_code == 303
+        assert [one for one in _review(client)["contradictions"] if one["perhaps"]] == []
+        assert len(memory.list(contains="Lisbon")) == (0 if accept else 1)
+        memory.forget([record.id for record in memory.list(contains="last month")])
+
+
 def test_what_is_turned_down_stays_hidden_audited_and_exported(
     client: httpx.Client, furnished: Furnished, tmp_path: Any
 ) -> None:

@@ -141,7 +141,17 @@ def _possible(memory: Memory) -> list[dict[str, Any]]:
         old, new = (row(records[ident], now) for ident in proposal.ids)
         before, after = compared(old["text"], new["text"])
         key = f"{PROPOSAL}:{proposal.id}"
-        changes.append({"key": key, "told": proposal.asked, "memory": old, "by": new, "before": before, "after": after})
+        changes.append(
+            {
+                "key": key,
+                "told": proposal.asked,
+                "memory": old,
+                "by": new,
+                "before": before,
+                "after": after,
+                "perhaps": proposal.asked,
+            }
+        )
     return changes
 
 
@@ -150,6 +160,7 @@ def suggestions(memory: Memory) -> dict[str, list[dict[str, Any]]]:
     contradictions = [step for step in steps if step["job"] == "supersede" and step["by"]]
     for step in contradictions:
         step["before"], step["after"] = compared(step["memory"]["text"], step["by"]["text"])
+        step["perhaps"] = ""
     return {
         "secrets": _secrets(memory),
         "contradictions": [*contradictions, *_possible(memory)],
