@@ -14,7 +14,7 @@ from recollect.recall.question import Question
 from recollect.recall.run import RecallRun
 from recollect.stores.port import Place
 from recollect.text.statements.changes import StatementChange, asks, change
-from recollect.text.statements.tasks import task_effect
+from recollect.text.statements.tasks import may_close, task_effect
 from recollect.values.record import Record, storing_order
 from recollect.view import View
 
@@ -63,6 +63,7 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
 
 def close_tasks(view: View, spoken: Sequence[str]) -> None:
     """Put tasks away that the user says are done, in sentences that are no facts themselves: "got it renewed!"."""
+    spoken = [sentence for sentence in spoken if may_close(sentence)]
     tasks = _open_tasks(view) if spoken and view.preset.conversations.supersede else []
     done: dict[Place, list[Step]] = defaultdict(list)
     for task in tasks:
@@ -86,7 +87,7 @@ def _changed(view: View, new: Record) -> dict[str, StatementChange]:
 
 def _tasks(view: View, records: Sequence[Record]) -> list[Record]:
     """The newest open tasks, where something is said that may close one."""
-    if all(record.kind == "task" for record in records):
+    if not any(record.kind != "task" and may_close(record.text) for record in records):
         return []
     return _open_tasks(view)
 

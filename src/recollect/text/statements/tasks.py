@@ -67,6 +67,12 @@ _OTHERS = re.compile(
 )
 
 
+def may_close(said: str) -> bool:
+    """Whether a sentence could do something to any task: it says that something is done, or off, or moved."""
+    plain = spelled(said)
+    return any(pattern.search(plain) for pattern in (_DONE, _FREED, _PUT_OFF, _ENDED))
+
+
 def task_effect(task: str, text: str) -> TaskEffect | None:
     """What the user's sentence does to a task."""
     if _LEFT.search(text):
@@ -110,6 +116,8 @@ _VERBS = """write/written send/sent buy/bought pay/paid bring/brought take/taken
 build/built make/made give/given read/read do/done see/saw meet/met bleed/bled hang/hung put/put cut/cut feed/fed
 teach/taught tell/told catch/caught win/won lose/lost drive/driven choose/chosen ring/rung sew/sewn sweep/swept"""
 _PAST = {now: then for now, _, then in (pair.partition("/") for pair in _VERBS.split())}
+_ENDED = re.compile(rf"\b(?:\w+ed|{'|'.join(_PAST.values())})\b", re.IGNORECASE)
+"""A verb in the past."""
 
 
 def _is_about(task: str, clause: str) -> bool:
