@@ -34,7 +34,8 @@ def old_file(store_url: str) -> Path:
     with closing(apsw.Connection(str(path))) as raw:
         raw.execute(FIRST)
         row = dict(zip(COLUMNS, to_values(record), strict=True))
-        del row["derived_from"]  # which came later
+        for later in ("derived_from", "valid_from", "valid_until"):
+            del row[later]
         marks = ", ".join("?" * len(row))
         raw.execute(f"INSERT INTO memories ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
         raw.execute("INSERT INTO memories_text (rowid, text) VALUES (1, 'a heron of old')")

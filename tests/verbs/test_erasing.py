@@ -55,7 +55,7 @@ def fact(memory: Memory) -> Record:
 
 def talk(memory: Memory) -> None:
     with memory.conversation("lunch") as conversation:
-        conversation.say("user", f"I moved to Oslo and I am allergic to {WORD}.")
+        conversation.say("user", f"I am allergic to {WORD}.")
 
 
 # What was derived

@@ -49,6 +49,16 @@ _FRAMES = {
 }
 """What a question asks for, and what tells that it has changed, though it says so in words of its own."""
 
+_TELLS = re.compile(
+    r"\b(?:now|no (?:longer|more)|any ?more|mov(?:ed?|ing)|switch\w*|chang\w*|instead|from now on|these days|"
+    r"since|migrat\w+|"
+    r"became|become|quit|left|sold|joined|start\w*|stop\w*|gave|given|cancel\w*|call\w* off|again|finally|"
+    r"actually|turn(?:ed|s)|"
+    r"drop(?:ped)?|closed?|reject\w*|postponed|pushed|shifted|died|passed|over|done|gone|lost|got|bought|went|put|"
+    r"off)\b",
+    re.IGNORECASE,
+)
+"""Only what has one of these is read further: the first reading in a process takes a while."""
 _STATEMENT = 200
 """Characters. Longer ones tell more than one thing."""
 _TOP = 20
@@ -150,7 +160,7 @@ def freshen(
 
 def _changed(old: str, new: str) -> bool:
     """Whether the newer statement may change what the older says. In talk, much sounds so that is not."""
-    if max(len(old), len(new)) > _STATEMENT or prefix(old) or prefix(new):
+    if max(len(old), len(new)) > _STATEMENT or not _TELLS.search(new) or prefix(old) or prefix(new):
         return False
     return bool(asks(new)) and in_other_words(old, new) is not None
 

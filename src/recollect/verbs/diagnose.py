@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Literal
 
@@ -318,7 +319,8 @@ def doctor(view: View, *, deep: bool = False) -> Health:
     problems["duplicates"] = [
         other.id for group in deduplicate.find(statements, view.preset.remember.max_tags) for other in group.others
     ]
-    problems["possible changes"] = [item.key for item in view.things(PROPOSALS) if item.body["act"] == "replace"]
+    with suppress(CorruptionError):  # which is told already
+        problems["possible changes"] = [item.key for item in view.things(PROPOSALS) if item.body["act"] == "replace"]
     if view.whole:
         problems |= _of_the_store(view, problems["corrupt"], deep=deep)
     problems["not saved yet"] = ["a write that the disk refuses is in memory only"] * view.unsaved

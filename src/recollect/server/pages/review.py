@@ -237,14 +237,14 @@ def _rejected(visit: Visit, keys: Iterable[str]) -> Done:
     for key in wanted:
         if key.startswith(f"{PROPOSAL}:"):
             visit.memory.dismiss(key.partition(":")[2])
-    wanted = {key for key in wanted if not key.startswith(f"{PROPOSAL}:")}
-    if not wanted:
+    others = {key for key in wanted if not key.startswith(f"{PROPOSAL}:")}
+    if wanted and not others:
         return Done(_here(visit), "Both stay as they are.")
     rejected = [
         suggestion
         for section in suggestions(visit.memory).values()
         for suggestion in section
-        if suggestion["key"] in wanted
+        if suggestion["key"] in others
     ]
     if not rejected:
         raise ConflictError("there is no such suggestion any more; look at the page again")

@@ -210,6 +210,10 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     grammar: Grammar = Grammar()
 
 
+msgspec.json.Decoder(Language)
+"""Reads the types now: msgspec crashes where two threads read them for the first time."""
+
+
 @cache
 def language(code: str) -> Language:
     return parse(f"{code}.toml", (Path(__file__).parent / f"{code}.toml").read_text("utf-8"))
