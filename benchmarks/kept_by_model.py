@@ -14,10 +14,12 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from kept import Label, Tally, conversations, labels_of, matches, measure
+
 from recollect.models.llm import Message
 from recollect.models.llm.extracting import extracted
 from recollect.policies.extraction import Extracted, Said, extract
@@ -60,7 +62,7 @@ def right(turns: Turns, labels: list[list[Label]], number: int) -> list[Item]:
     items: list[Item] = []
     for at, text in turns:
         spoken = [sentence.text for sentence in sentences(text)]
-        pairs = [f"{one} {two}" for one, two in zip(spoken, spoken[1:], strict=False)]
+        pairs = [f"{one} {two}" for one, two in pairwise(spoken)]
         for label in labels[at]:
             having = [words for words in (*spoken, *pairs) if matches(words, label)]
             if having and item(at, having[0]) not in items:

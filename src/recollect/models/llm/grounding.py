@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from recollect.policies.phrases import IDLE, PASSING, TODAY
 from recollect.policies.secrets import Screen
 from recollect.policies.secrets import find as find_secret
 from recollect.policies.sentence_rules import apostrophes, has, judge
-from recollect.policies.sentence_rules import find as pattern
 from recollect.policies.sentence_rules import ruled_out as _ruled_out
-from recollect.policies.phrases import IDLE, PASSING, TODAY
 from recollect.text.sentences import sentences
 from recollect.text.statements.certainty import secret, stated
-from recollect.text.statements.claims import read, spelled
+from recollect.text.statements.claims import ME, read, spelled
 from recollect.text.words import WORD, stem
 
 LONGEST = 600
@@ -24,14 +23,18 @@ _MOST_SENTENCES = 3
 """Sentences in a row that one statement may be taken from."""
 _MOST_CLAUSES = 40
 """Clauses of a turn that are searched. What has more is no turn that anybody spoke."""
+_FEWEST = 3
+"""Words of a clause that is stored without the rest of its sentence."""
 _GRAMMAR = frozenset("a an the is are am be been of in at to for has have that and user user's".split())
 """Words that a model may add or leave out: they tell nothing, and the user's own sentence is what is stored."""
 _NEGATIONS = frozenset(
     """not no never none nothing nobody nowhere neither nor without cannot hardly
-    nicht kein keine keinen keiner nie niemals ohne ne pas jamais sans rien aucun aucune ni nunca sin nada non mai
-    senza niente não nem sem niet geen nooit zonder""".split()
+    nicht nichts kein keine keinen keiner nie niemals ohne ne pas jamais sans rien aucun aucune ni nunca sin nada non
+    mai senza niente não nem sem niet geen nooit zonder""".split()
 )
-_CLAUSE = re.compile(r"[,;:—–]\s|\s(?=(?:but|because|although|though|while|and (?:i|we|my|our|he|she|they|it))\b)", re.I)
+_CLAUSE = re.compile(
+    r"[,;:—–]\s|\s(?=(?:but|because|although|though|while|and (?:i|we|my|our|he|she|they|it))\b)", re.I
+)
 _ORDERS = (
     r"\b(?:ignore|disregard|override|bypass|forget|follow|obey)\b.{0,40}\b(?:instruction|prompt|rule|guideline)s?\b"
     r"|\b(?:system prompt|as an ai|you are now|new instructions?)\b"
@@ -43,6 +46,8 @@ class Grounded(NamedTuple):
     """The user's own words that a model's item means."""
 
     text: str
+    source: tuple[str, ...]
+    """The whole sentences that the words are from."""
     stems: frozenset[str]
     """Of the item's words, without grammar."""
 
@@ -92,14 +97,19 @@ def ground(text: str, own: str) -> Grounded | Refused:
     source = spoken[run[0].sentence : run[-1].sentence + 1]
     if not _claims_agree(text, " ".join(source)):
         return Refused("another value than was said")
+    if len(source) > 1 and _bare(text) not in " ".join(source).lower():
+        return Refused("put together from several sentences")
     taken = _verbatim(text, source)
-    return Grounded(taken, item_stems) if len(taken) <= LONGEST else Refused("empty or too long")
+    return Grounded(taken, tuple(source), item_stems) if len(taken) <= LONGEST else Refused("empty or too long")
 
 
-def ruled_out(text: str) -> str:
+def ruled_out(grounded: Grounded) -> str:
     """Why words of the user can be no fact that lasts, although they were said; nothing if they can be one."""
-    for sentence in sentences(text):
-        for part in stated(sentence.text.strip()):
+    for sentence in grounded.source:
+        parts = [part for part in stated(sentence) if part in grounded.text or grounded.text in part]
+        if not parts:
+            return "asked"
+        for part in parts:
             if judge(part, "user") is not None:
                 continue
             if reason := _ruled_out(apostrophes(part)):
@@ -112,12 +122,16 @@ def ruled_out(text: str) -> str:
 def _clauses(spoken: list[str]) -> Iterator[_Clause]:
     for number, sentence in enumerate(spoken):
         plain = spelled(apostrophes(sentence))
-        cuts = [0, *(cut.end() for cut in pattern(_CLAUSE.pattern).finditer(plain)), len(plain)]
-        for start, end in pairwise(cuts):
+        for start, end in pairwise(_cuts(plain)):
             words = WORD.findall(plain[start:end])
             if words:
                 low = frozenset(word.lower() for word in words)
                 yield _Clause(number, low, frozenset(map(_stem, words)), _negations(plain[start:end]))
+
+
+def _cuts(sentence: str) -> list[int]:
+    """Where the clauses of a sentence begin, and its end."""
+    return [0, *(cut.end() for cut in _CLAUSE.finditer(sentence)), len(sentence)]
 
 
 def _shortest(clauses: list[_Clause], item_stems: frozenset[str], exact: set[str]) -> list[_Clause] | None:
@@ -144,21 +158,35 @@ def _negations(plain: str) -> int:
 
 
 def _claims_agree(text: str, source: str) -> bool:
-    """Whether the item tells no other value of a slot than the words it was taken from."""
-    said = {claim.slot: claim.value for claim in read(source).claims}
-    return all(claim.value <= said.get(claim.slot, claim.value) for claim in read(text).claims)
+    """Whether the item tells of nobody another value of a slot than the words it was taken from."""
+    said = read(source).claims
+    for claim in read(text).claims:
+        slots = [other for other in said if other.slot == claim.slot]
+        if slots and not any(claim.value <= other.value and _may_be_same(claim.owner, other.owner) for other in slots):
+            return False
+    return True
+
+
+def _may_be_same(one: str, other: str) -> bool:
+    """A pronoun may stand for anybody but the speaker."""
+    return one == other or any(owner != ME and owner.startswith("@") for owner in (one, other))
 
 
 def _verbatim(text: str, source: list[str]) -> str:
-    """The words of the turn: the item itself if it is written there, else the whole sentences.
+    """The words of the turn: the clauses in which the item is written, else the whole sentences.
 
-    A model's own wording is never stored, so that it cannot change what was said.
+    A model's own wording is never stored, and no part of a clause, so that it cannot change what was said.
     """
     whole = " ".join(source)
-    at = whole.lower().find(text.rstrip(" .!").lower())
-    if at < 0 or len(text.split()) < 3:
+    words = _bare(text)
+    at = whole.lower().find(words)
+    if at < 0 or len(whole.lower()) != len(whole):  # some capitals are longer in small letters
         return whole
-    end = at + len(text.rstrip(" .!"))
-    is_word = re.compile(r"\w")
-    cut = (at and is_word.match(whole[at - 1])) or (end < len(whole) and is_word.match(whole[end]))
-    return whole if cut else whole[at:end]
+    cuts = _cuts(whole)
+    start = max(cut for cut in cuts if cut <= at)
+    end = min(cut for cut in cuts if cut >= at + len(words))
+    return whole if len(whole[start:end].split()) < _FEWEST else whole[start:end].rstrip(" ,;:—–")
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.split()).rstrip(" .!").lower()
