@@ -114,7 +114,7 @@ def test_what_the_named_turn_does_not_say_is_refused(refused: dict[str, Any]) ->
 
 
 def test_names_numbers_and_negations_are_those_of_the_turn() -> None:
-    for name, source in (("Jone", "Pots of Jones crack."), ("1990", "Pots of the 1990s crack.")):
+    for name, source in (("Jone", "Pots of Jones crack."), ("b12", "Pots of b12s crack.")):
         assert isinstance(ground(f"Pots of {name} crack", source), Refused), name
     spoken = "Ada fires 12 pots a week and never on Sunday"
     source = f"{spoken}. So much for that."
