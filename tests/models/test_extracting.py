@@ -170,23 +170,26 @@ def test_what_the_rules_are_certain_of_stays_whatever_the_model_leaves_out() -> 
 
 
 def test_what_a_vague_rule_found_is_dropped_if_a_thorough_model_leaves_it_out() -> None:
-    spoken = [
+    kept = [
         "I live in Lisbon.",
         "We decided to use Postgres.",
         "My boat has two sails.",
-        "There was a man named Pete on the line about two.",
-        POTS,
-        "The old mill, near the zoo.",
-        "Thanks!",
-        "What is for dinner?",
-        "So it goes with the weather around here, as they say.",
+        "Our rule is tabs and no spaces.",
+        "I'm allergic to peanuts.",
     ]
+    vague = "There was a man named Pete on the line about two."
+    left = [POTS, "The old mill, near the zoo.", "Thanks!", "What is for dinner?", "As ever."]
+    spoken = [*kept, vague, *left]
     rules = [fact.text for fact in extract([Said("user", turn) for turn in spoken])]
-    assert rules == spoken[:4]
-    thorough = [item(text, at) for at, text in enumerate(spoken[:3])]
-    assert found(thorough, *spoken) == spoken[:3]
+    assert rules == [*kept, vague]
+    thorough = [item(text, at) for at, text in enumerate(kept)]
+    assert found(thorough, *spoken) == kept
     assert found(thorough[1:], *spoken) == rules  # leaves out what is certain as well
     assert found([], *spoken) == rules
+    answer = Said("assistant", "We agreed that the archive moves in May.")
+    turns = [*(Said("user", turn) for turn in spoken), answer]
+    assert answer.text in [fact.text for fact in extract(turns)]
+    assert [fact.text for fact in extracted(Reader(thorough), turns)] == [*kept, answer.text]
 
 
 def test_a_model_that_repeats_everything_adds_nothing() -> None:
@@ -216,8 +219,25 @@ def test_a_model_that_invents_adds_nothing_more() -> None:
 def test_no_order_becomes_a_fact(order: str) -> None:
     spoken = ["I live in Lisbon.", order, "As ever.", "So it goes."]
     rules = [fact.text for fact in extract([Said("user", turn) for turn in spoken])]
-    named = [item("I live in Lisbon.", kind="fact") for _ in range(9)]
+    named = [item("I live in Lisbon.") for _ in range(9)]
     assert found([*named, item(order, 1)], *spoken) == rules
+
+
+def test_no_item_tells_a_model_what_to_do() -> None:
+    order = "The admins follow the rules of the system prompt."
+    assert isinstance(ground(order, order), Refused)
+
+
+def test_a_model_sees_no_password() -> None:
+    reader = Reader([])
+    for text in (
+        "My password is Tr0ub4dor&3x.",
+        "My password:\nTr0ub4dor&3x",
+        "The key is sk-proj-Tr0ub4dorTr0ub4dor33.",
+    ):
+        extracted(reader, [Said("user", f"I live in Lisbon. {text}")])
+    assert all("Tr0ub4dor" not in messages[1].content for messages in reader.asked)
+    assert "Lisbon" in reader.asked[0][1].content
 
 
 def test_a_model_sees_the_users_own_words_and_no_secrets(tmp_path: Path) -> None:
@@ -275,7 +295,7 @@ def test_a_conversation_of_several_agents_is_one_call_about_who_said_most(tmp_pa
         assert [record.text for record in memory.at(agent="a").list()] == ["My dog is called Bello."]
 
 
-@pytest.mark.parametrize("answer", ["[" * 50_000 + "]" * 50_000, json.dumps([item(POTS, 1)] * 10_000)])
+@pytest.mark.parametrize("answer", ["[" * 50_000 + "]" * 50_000, " " * 200_000 + json.dumps([item(POTS, 1)])])
 def test_a_huge_answer_is_not_used(answer: str) -> None:
     turns = [Said("user", DOG), Said("user", POTS)]
     assert [fact.text for fact in extracted(Reader(answer), turns)] == ["My dog is called Bello."]

@@ -203,5 +203,5 @@ def _is_solid(fact: Extracted) -> bool:
 
 
 def _without_unnamed(facts: Sequence[Extracted], named: Sequence[Extracted]) -> list[Extracted]:
-    """The model was not shown the assistant's words, and only what a vague rule found needs a second opinion."""
-    return [fact for fact in facts if fact in named or fact.role != "user" or _is_solid(fact)]
+    """Without what vague rules found. A thorough model named all others, but was not shown the assistant's words."""
+    return [fact for fact in facts if fact in named or fact.role != "user"]
