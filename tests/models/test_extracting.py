@@ -12,7 +12,7 @@ import pytest
 from recollect import Memory
 from recollect.models.llm import Message
 from recollect.models.llm.extracting import extracted
-from recollect.models.llm.grounding import Grounded, Refused, ground
+from recollect.models.llm.grounding import Grounded, ItemRefusal, ground
 from recollect.policies.extraction import Said, extract
 from recollect.values.errors import ModelError
 
@@ -115,11 +115,11 @@ def test_what_the_named_turn_does_not_say_is_refused(refused: dict[str, Any]) ->
 
 def test_names_numbers_and_negations_are_those_of_the_turn() -> None:
     for name, source in (("Jone", "Pots of Jones crack."), ("b12", "Pots of b12s crack.")):
-        assert isinstance(ground(f"Pots of {name} crack", source), Refused), name
+        assert isinstance(ground(f"Pots of {name} crack", source), ItemRefusal), name
     spoken = "Ada fires 12 pots a week and never on Sunday"
     source = f"{spoken}. So much for that."
     for changed in (spoken.replace("12", "13"), spoken.replace("never ", ""), spoken.replace("fires", "never fires")):
-        assert isinstance(ground(changed, source), Refused), changed
+        assert isinstance(ground(changed, source), ItemRefusal), changed
     grounded = ground(spoken, source)
     assert isinstance(grounded, Grounded)
     assert grounded.text == f"{spoken}."
@@ -136,7 +136,7 @@ def test_the_users_words_are_stored_and_not_the_models() -> None:
 def test_statements_are_not_put_together_from_several_sentences() -> None:
     source = "I live in Rome. My sister lives in Oslo. Ada has a kiln. Eve has a boat."
     for text in ("My sister lives in Rome", "I live in Oslo", "Ada has a boat"):
-        assert isinstance(ground(text, source), Refused), text
+        assert isinstance(ground(text, source), ItemRefusal), text
     assert isinstance(ground("Ada has a kiln. Eve has a boat.", source), Grounded)
 
 
@@ -225,7 +225,7 @@ def test_no_order_becomes_a_fact(order: str) -> None:
 
 def test_no_item_tells_a_model_what_to_do() -> None:
     order = "The admins follow the rules of the system prompt."
-    assert isinstance(ground(order, order), Refused)
+    assert isinstance(ground(order, order), ItemRefusal)
 
 
 def test_a_model_sees_no_password() -> None:

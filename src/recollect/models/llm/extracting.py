@@ -12,7 +12,7 @@ import msgspec
 
 from recollect.models.endpoint import within
 from recollect.models.llm.base import Llm, Message
-from recollect.models.llm.grounding import Grounded, Refused, ground, ruled_out, without_secrets
+from recollect.models.llm.grounding import Grounded, ItemRefusal, ground, ruled_out, without_secrets
 from recollect.models.thread_pool import ThreadPool
 from recollect.policies.extraction import Extracted, Kind, Said, extract, is_certain, made, own_words
 from recollect.policies.importance import small_talk
@@ -137,7 +137,7 @@ def _joined(
     findings: list[_Finding] = []
     for raw in answer[:_MOST]:
         finding = _checked(raw, words)
-        if isinstance(finding, Refused):
+        if isinstance(finding, ItemRefusal):
             refused[finding.why] += 1
         else:
             findings.append(finding)
@@ -163,20 +163,20 @@ def _joined(
     return sorted(joined, key=lambda fact: fact.turn)
 
 
-def _checked(raw: msgspec.Raw, words: Sequence[str]) -> _Finding | Refused:
+def _checked(raw: msgspec.Raw, words: Sequence[str]) -> _Finding | ItemRefusal:
     try:
         item = _item(raw)
     except msgspec.DecodeError:
-        return Refused("not in the form that was asked for")
+        return ItemRefusal("not in the form that was asked for")
     if not (0 <= item.turn < len(words) and words[item.turn]):
-        return Refused("no such turn")
+        return ItemRefusal("no such turn")
     own = words[item.turn]
     turn_words = set(stems(own))
     owner = set[str]() if (item.owner or "me").lower() in ("me", "user", "the user") else set(stems(item.owner or ""))
     if not (owner | set(stems(item.value or ""))) <= turn_words:
-        return Refused("words that were not said")
+        return ItemRefusal("words that were not said")
     grounded = ground(item.text.strip(), own)
-    return grounded if isinstance(grounded, Refused) else _Finding(item.kind, item.turn, grounded)
+    return grounded if isinstance(grounded, ItemRefusal) else _Finding(item.kind, item.turn, grounded)
 
 
 def _covers(fact: Extracted, finding: _Finding) -> bool:

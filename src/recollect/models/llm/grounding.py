@@ -52,7 +52,7 @@ class Grounded(NamedTuple):
     """Of the item's words, without grammar."""
 
 
-class Refused(NamedTuple):
+class ItemRefusal(NamedTuple):
     why: str
 
 
@@ -68,39 +68,39 @@ def without_secrets(own: str) -> str:
     """The user's words without the sentences that tell a password or a key, which no model is to see."""
     if not secret(own) and find_secret(own, Screen()) is None:
         return own
-    kept = [s.text for s in sentences(own) if not secret(s.text) and find_secret(s.text, Screen()) is None]
+    harmless = [s.text for s in sentences(own) if not secret(s.text) and find_secret(s.text, Screen()) is None]
     # A secret may stand on the line below its name, so that no sentence has both.
-    rest = "\n".join(kept)
+    rest = "\n".join(harmless)
     return "" if secret(rest) or find_secret(rest, Screen()) else rest
 
 
-def ground(text: str, own: str) -> Grounded | Refused:
+def ground(text: str, own: str) -> Grounded | ItemRefusal:
     """Find the fewest clauses of a turn with all words of an item. Names, numbers and negations must be the same."""
     if not text or len(text) > LONGEST:
-        return Refused("empty or too long")
+        return ItemRefusal("empty or too long")
     if set(re.findall(r"⟦[^⟧]*⟧", text)) - set(re.findall(r"⟦[^⟧]*⟧", own)) or find_secret(text, Screen()):
-        return Refused("personal or secret")
+        return ItemRefusal("personal or secret")
     if has(_ORDERS, text):
-        return Refused("an order")
+        return ItemRefusal("an order")
     plain = spelled(apostrophes(text))
     words = [word for word in WORD.findall(plain) if word.lower() not in _GRAMMAR]
     exact = {word.lower() for at, word in enumerate(words) if not word.islower() and (at or not word.istitle())}
     item_stems = frozenset(_stem(word) for word in words)
     if not item_stems - {"@me"}:
-        return Refused("says nothing")
+        return ItemRefusal("says nothing")
     spoken = [sentence.text.strip() for sentence in sentences(own) if not sentence.code]
     run = _shortest(list(_clauses(spoken)), item_stems, exact)
     if run is None:
-        return Refused("words that were not said")
+        return ItemRefusal("words that were not said")
     if sum(clause.negations for clause in run) != _negations(plain):
-        return Refused("a negation that was not said, or one left out")
+        return ItemRefusal("a negation that was not said, or one left out")
     source = spoken[run[0].sentence : run[-1].sentence + 1]
     if not _claims_agree(text, " ".join(source)):
-        return Refused("another value than was said")
+        return ItemRefusal("another value than was said")
     if len(source) > 1 and _bare(text) not in " ".join(source).lower():
-        return Refused("put together from several sentences")
+        return ItemRefusal("put together from several sentences")
     taken = _verbatim(text, source)
-    return Grounded(taken, tuple(source), item_stems) if len(taken) <= LONGEST else Refused("empty or too long")
+    return Grounded(taken, tuple(source), item_stems) if len(taken) <= LONGEST else ItemRefusal("empty or too long")
 
 
 def ruled_out(grounded: Grounded) -> str:
@@ -159,17 +159,17 @@ def _negations(plain: str) -> int:
 
 def _claims_agree(text: str, source: str) -> bool:
     """Whether the item tells of nobody another value of a slot than the words it was taken from."""
-    said = read(source).claims
+    source_claims = read(source).claims
     for claim in read(text).claims:
-        slots = [other for other in said if other.slot == claim.slot]
+        slots = [other for other in source_claims if other.slot == claim.slot]
         if slots and not any(claim.value <= other.value and _may_be_same(claim.owner, other.owner) for other in slots):
             return False
     return True
 
 
-def _may_be_same(one: str, other: str) -> bool:
+def _may_be_same(owner: str, other_owner: str) -> bool:
     """A pronoun may stand for anybody but the speaker."""
-    return one == other or any(owner != ME and owner.startswith("@") for owner in (one, other))
+    return owner == other_owner or any(name != ME and name.startswith("@") for name in (owner, other_owner))
 
 
 def _verbatim(text: str, source: list[str]) -> str:
