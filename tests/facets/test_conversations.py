@@ -406,7 +406,7 @@ def test_what_is_said_while_a_model_reads_the_rest_is_read_alone(
         turns = [first.id]
         reads = Reads(store, monkeypatch)
         module = import_module("recollect.facets.conversations.persist")
-        monkeypatch.setattr(module, "read", lambda view, turns: extract_slowly(turns))
+        monkeypatch.setattr(module, "read", lambda view, turns, ask_model: extract_slowly(turns))
         memory.conversations.end(started.id)
         assert [reads.words[ident] for ident in turns] == [1, 1]
         monkeypatch.undo()

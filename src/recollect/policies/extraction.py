@@ -79,20 +79,33 @@ _REPEATED = 0.8
 def extract(turns: Sequence[Said], earlier: Sequence[Said] = ()) -> list[Extracted]:
     """What is worth keeping, in order; each text once. `earlier` turns tell whether somebody plays a part by now."""
     facts: dict[str, Extracted] = {}
-    scene, silent = _standing(earlier)
-    for at, turn in enumerate(turns):
-        before = turns[at - 1] if at else None
+    for at, (turn, words) in enumerate(zip(turns, own_words(turns, earlier), strict=True)):
         if turn.role == "assistant":
             statements = _of_reply(turn, at, turns[:at])
-        elif turn.role == "user":
-            reading = read_turn(turn.text, before, scene)
-            scene, silent = reading.scene, silent or reading.silences
-            statements = iter(()) if silent else _of_user(reading.own, before, at)
         else:
-            continue
+            statements = _of_user(words, turns[at - 1] if at else None, at) if words else iter(())
         for fact in statements:
             facts.setdefault(fact.text, fact)
     return list(facts.values())
+
+
+def own_words(turns: Sequence[Said], earlier: Sequence[Said] = ()) -> list[str]:
+    """For each turn what may be read of it as the user's own words. Empty for the turns of others."""
+    scene, silent = _standing(earlier)
+    words: list[str] = []
+    for at, turn in enumerate(turns):
+        own_text = ""
+        if turn.role == "user":
+            reading = read_turn(turn.text, turns[at - 1] if at else None, scene)
+            scene, silent = reading.scene, silent or reading.silences
+            own_text = "" if silent else reading.own
+        words.append(own_text)
+    return words
+
+
+def is_certain(fact: Extracted) -> bool:
+    """Whether a statement of the user tells a slot's value or a vital fact, or was to be remembered."""
+    return fact.rule == "asked to be remembered" or has(VITAL, fact.text) or bool(read(fact.text).claims)
 
 
 def _standing(turns: Sequence[Said]) -> tuple[Scene, bool]:
@@ -130,7 +143,7 @@ def read_turn(text: str, before: Said | None = None, scene: Scene = NO_SCENE) ->
 
 def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
     if answer := _answer(text, before):
-        yield _made(answer, "fact", "user", "an answer to what was asked", at)
+        yield made(answer, "fact", "user", "an answer to what was asked", at)
         text = _rest(text)
     spoken_in = _language(text)
     listed = list(parts(text))
@@ -139,7 +152,7 @@ def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
         return
     for part in listed:
         if part.item:
-            yield _made(part.text, _kind_of_item(part.text), "user", "an item of a list", at)
+            yield made(part.text, _kind_of_item(part.text), "user", "an item of a list", at)
         else:
             yield from _of_prose(part.text, at)
 
@@ -150,7 +163,7 @@ def _of_foreign(text: str, spoken_in: str, at: int) -> Iterator[Extracted]:
             code = foreign.sentence_language(piece, spoken_in)
             judged = judge(piece, "user") if code == foreign.ENGLISH else foreign.judge(piece, code)
             if judged is not None and not piece.endswith(":") and "“…”" not in piece:
-                yield _made(piece, judged[0], "user", judged[1], at)
+                yield made(piece, judged[0], "user", judged[1], at)
 
 
 def _of_prose(text: str, at: int) -> Iterator[Extracted]:
@@ -163,7 +176,7 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
             continue
         if (code := foreign.sentence_language(sentence, foreign.ENGLISH)) != foreign.ENGLISH:
             if (judged := foreign.judge(sentence, code)) is not None:
-                yield _made(sentence, judged[0], "user", judged[1], at)
+                yield made(sentence, judged[0], "user", judged[1], at)
             continue
         for piece in _pieces(sentence):
             for clause in (clause for part in stated(piece) for clause in _facts_of(part)):
@@ -171,7 +184,7 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
                 if judged is None and tasks and has(REQUEST, clause) and certainty(clause) == "stated":
                     judged = "task", "a task among others"
                 if judged is not None:
-                    yield _made(_with_name(clause, earlier), judged[0], "user", judged[1], at)
+                    yield made(_with_name(clause, earlier), judged[0], "user", judged[1], at)
         earlier.append(sentence)
 
 
@@ -226,7 +239,7 @@ def _of_reply(turn: Said, at: int, turns: Sequence[Said]) -> Iterator[Extracted]
         user_stems = user_stems or {word for before in turns if before.role == "user" for word in stems(before.text)}
         words = stems(sentence.text)
         if len(user_stems.intersection(words)) < _REPEATED * len(words):
-            yield _made(sentence.text.strip(), judged[0], "assistant", judged[1], at)
+            yield made(sentence.text.strip(), judged[0], "assistant", judged[1], at)
 
 
 def _with_name(sentence: str, earlier: list[str]) -> str:
@@ -260,7 +273,8 @@ def _kind_of_item(text: str) -> Kind:
     return "preference" if has(r"\b(?:conventions?|rules?|preferences?|answer|like|guidelines)\b", head) else "fact"
 
 
-def _made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
+def made(text: str, kind: Kind, role: str, rule: str, at: int) -> Extracted:
+    """A statement, with the importance of its kind."""
     worth = _WORTH_OF_VITAL if role == "user" and has(VITAL, text) else WORTH[kind]
     return Extracted(text, kind, role, rule, worth, at)
 

@@ -65,9 +65,7 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         return None
     if wanted := _wanted(sentence):
         return wanted
-    if small_talk(sentence) or sure == "asked" or len(sentence.split()) < 2 or has(FLEETING, sentence):
-        return None
-    if has(REQUEST, sentence) and not _lasting(sentence):
+    if ruled_out(sentence):
         return None
     if has(MAY_DO, sentence):
         return "task", "a plan that is not sure"
@@ -79,6 +77,18 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         return None
     passing = has(PASSING, sentence) or (has(TODAY, sentence) and not has(FACT["a change"], sentence))
     return None if judged and judged[0] == "fact" and passing else judged
+
+
+def ruled_out(sentence: str) -> str:
+    """Why a sentence can be no fact that lasts, whatever it says; nothing if it can be one."""
+    sure = certainty(sentence)
+    if sure != "stated":
+        return sure
+    if small_talk(sentence) or len(sentence.split()) < 2:
+        return "small talk"
+    if has(FLEETING, sentence):
+        return "of the moment"
+    return "a request" if has(REQUEST, sentence) and not _lasting(sentence) else ""
 
 
 def _wanted(sentence: str) -> tuple[Kind, str] | None:

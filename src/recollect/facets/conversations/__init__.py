@@ -198,14 +198,19 @@ class Conversations:
         if conversation.status == "active":
             contents = Contents(view, conversation.id, (conversation.channel, conversation.agent, conversation.account))
         spoken: dict[tuple[str | None, str | None], builtins.list[Record]] = {}
+        is_read = False
         while True:
             # No lock, because a model may be asked. If two processes end the conversation, facts are stored once.
-            turns = contents.new_turns() if contents is not None else []
-            for speaker, theirs in _by_speaker(turns).items():
+            turns = _by_speaker(contents.new_turns() if contents is not None else [])
+            # One call at most: it reads who said most. Others, and turns that come meanwhile, are read by rules.
+            most = max(turns, key=lambda owner: len(turns[owner])) if turns and not is_read else None
+            for speaker, theirs in turns.items():
                 every = spoken.setdefault(speaker, [])
                 start = len(every)
                 every += theirs
-                persist(_in(view, conversation, *speaker), conversation.id, every, start)
+                inside = _in(view, conversation, *speaker)
+                persist(inside, conversation.id, every, start, ask_model=speaker == most)
+            is_read = is_read or bool(turns)
             with view.store.transaction(*_homes(view)):
                 item = self._again(item)  # as it is now that nobody else can write there
                 _check(_conversation(item), status)

@@ -23,13 +23,15 @@ TURN = "conversation"
 """The kind of turns."""
 
 
-def persist(view: View, conversation: str, turns: Sequence[Record], start: int = 0) -> list[Record]:
+def persist(
+    view: View, conversation: str, turns: Sequence[Record], start: int = 0, *, ask_model: bool = True
+) -> list[Record]:
     """Act on the requests of these turns and store their facts, from the turn `start` on.
 
     A fact that is stored already is counted, and not stored again.
     """
     heeded = heed(view, [Said(turn.role or "user", mark(turn.text, view.preset.personal)) for turn in turns], start)
-    statements = [fact for fact in heeded.facts_left(read(view, heeded.turns)) if fact.turn >= start]
+    statements = [fact for fact in heeded.facts_left(read(view, heeded.turns, ask_model)) if fact.turn >= start]
     words_of = [frozenset(stems(turn.text)) for turn in turns] if statements else []
     lineage = [{"derived_from": _sources(statement, turns, words_of)} for statement in statements]
     records = keep(view, statements, conversation, lineage)
@@ -54,9 +56,9 @@ def _sources(statement: Extracted, turns: Sequence[Record], words_of: Sequence[S
     return [turns[statement.turn].id, *others][:MAX_SOURCES]
 
 
-def read(view: View, turns: Sequence[Said]) -> list[Extracted]:
-    """By the view's model, if it has one, else by rules."""
-    if view.llm is None:
+def read(view: View, turns: Sequence[Said], ask_model: bool = True) -> list[Extracted]:
+    """By rules, and by the view's model, if it has one that may be asked."""
+    if view.llm is None or not ask_model:
         return extract(turns)
     from recollect.models.llm.extracting import extracted
 
