@@ -67,9 +67,9 @@ _OTHERS = re.compile(
 )
 
 
-def may_close(said: str) -> bool:
+def may_close(sentence: str) -> bool:
     """Whether a sentence could do something to any task: it says that something is done, or off, or moved."""
-    plain = spelled(said)
+    plain = spelled(sentence)
     return any(pattern.search(plain) for pattern in (_DONE, _FREED, _PUT_OFF, _ENDED))
 
 
