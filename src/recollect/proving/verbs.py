@@ -220,6 +220,7 @@ _SPECIAL: dict[str, Verb] = {
     "workflows.list": lambda m, p: m.workflows.list(),
     "workflows.search": lambda m, p: m.workflows.search("owl"),
     "answers": lambda m, p: m.answers(),
+    "profile": lambda m, p: m.profile(),
     "aliases.list": lambda m, p: m.aliases.list(),
     "proposals": lambda m, p: m.proposals(),
     "cases.list": lambda m, p: m.cases.list(),
