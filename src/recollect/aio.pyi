@@ -45,7 +45,7 @@ from recollect.policies.injection import Placing, SystemMessages
 from recollect.presets import Preset
 from recollect.recall.consult import Consulted
 from recollect.recall.hits import Hits
-from recollect.recall.profile import Profile
+from recollect.recall.profile import PersonProfile
 from recollect.recall.query import Query
 from recollect.recall.question import Rerank
 from recollect.recall.sources import Source
@@ -940,8 +940,8 @@ class AsyncMemory:
         subject: Annotated[str | None, Doc('Somebody by name; the user if left out.')] = None,
         *,
         without_tags: Annotated[Iterable[str] | None, Doc('Leave out memories with these tags, such as `sensitive`.')] = None,
-    ) -> Profile:
-        """What current statements say of the user: name, home, work, diet, allergies, how to answer, …
+    ) -> PersonProfile:
+        """What current statements say of the user: name, home, work, diet, allergies, how to answer and the like.
 
         The newest statement of each, at most 20 lines and 1,200 characters. `text` is the same, to the letter, as long
         as none of these memories changes. With `subject` what they say of somebody else.

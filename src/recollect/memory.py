@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from recollect.models.llm import Llm
     from recollect.policies.injection import Placing, SystemMessages
     from recollect.recall.consult import Consulted
-    from recollect.recall.profile import Profile
+    from recollect.recall.profile import PersonProfile
     from recollect.text.tokens import Count
 
 
@@ -340,8 +340,8 @@ class Memory(Facets):
         without_tags: Annotated[
             Iterable[str] | None, Doc("Leave out memories with these tags, such as `sensitive`.")
         ] = None,
-    ) -> Profile:
-        """What current statements say of the user: name, home, work, diet, allergies, how to answer, …
+    ) -> PersonProfile:
+        """What current statements say of the user: name, home, work, diet, allergies, how to answer and the like.
 
         The newest statement of each, at most 20 lines and 1,200 characters. `text` is the same, to the letter, as long
         as none of these memories changes. With `subject` what they say of somebody else.

@@ -1,4 +1,4 @@
-"""The profile: the newest current statement of each thing about somebody, bounded, and the same while nothing changes."""
+"""The profile: the newest current statement of each thing about somebody; the same while nothing changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from recollect import InputError, Memory, tools
 from recollect.cli.app import cli
 from recollect.context import Context
 from recollect.presets import load
-from recollect.recall.profile import Profile
+from recollect.recall.profile import PersonProfile
 
 NAME, BONN, BERN, NUTS = "My name is Ada", "I live in Bonn", "I moved to Bern", "I am allergic to peanuts"
 QUESTION = {"role": "user", "content": "where is the lighthouse?"}
@@ -34,7 +34,7 @@ def memory(tmp_path: Path) -> Memory:
     return Memory(f"sqlite:{tmp_path / 'memory'}", embedder="none")
 
 
-def texts(profile: Profile) -> list[str]:
+def texts(profile: PersonProfile) -> list[str]:
     return [line.text for line in profile.lines]
 
 

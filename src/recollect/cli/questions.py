@@ -14,7 +14,7 @@ from recollect.values.record import utc_now
 if TYPE_CHECKING:
     from recollect.recall.consult import Consulted
     from recollect.recall.hits import Hits
-    from recollect.recall.profile import Profile
+    from recollect.recall.profile import PersonProfile
 
 
 orient = derived(
@@ -79,7 +79,7 @@ about = derived(
 )
 
 
-def _print_profile(profile: Profile) -> None:
+def _print_profile(profile: PersonProfile) -> None:
     if not profile.lines:
         output.say(f"Nothing is known of {profile.subject or 'the user'} yet.")
         return

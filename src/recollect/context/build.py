@@ -81,8 +81,8 @@ def context(
     late = request.place != "system" and any(unit.asks for unit in talk.units)
     memories = [section.moved() if late and not section.stays else section for section in drafted.sections]
     # In the order of the request: sections that are joined to the system prompt come first.
-    known = [request.profile] if request.profile is not None else []
-    sections = [*known, *skilled, *memories, *_group(request.participants)]
+    profiles = [request.profile] if request.profile is not None else []
+    sections = [*profiles, *skilled, *memories, *_group(request.participants)]
     sections.sort(key=lambda section: section.where != "prompt")
     return Assembly(request, sections, list(drafted.left_out), drafted.prompt).context()
 

@@ -53,7 +53,7 @@ class ProfileLine(msgspec.Struct, frozen=True):
     """Since when it is so, as far as is known: when the memory was stored, where it does not say."""
 
 
-class Profile(msgspec.Struct, frozen=True):
+class PersonProfile(msgspec.Struct, frozen=True):
     """What current statements say of somebody. The same as long as none of these statements changes."""
 
     subject: str | None
@@ -66,45 +66,45 @@ class Profile(msgspec.Struct, frozen=True):
         return self.text
 
 
-class _Slot(NamedTuple):
+class _ProfileSlot(NamedTuple):
     label: str
     words: str = ""
     """By which its statements are found, where the slot has no words of its own in the languages."""
 
 
 _LEAVES = "quit left fired laid retired unemployed resigned gekündigt entlassen gefeuert arbeitslos rente"
-_SLOTS: dict[str, _Slot] = {
-    "name": _Slot("name"),
-    "age": _Slot("age"),
-    "birthday": _Slot("birthday"),
-    "home": _Slot("home"),
-    "employer": _Slot("work", _LEAVES),
-    "occupation": _Slot("work"),
-    "school": _Slot("studies"),
-    "studies": _Slot("studies"),
-    "relationship": _Slot("family"),
-    "partner": _Slot("family"),
-    "diet": _Slot("diet"),
-    "allergy": _Slot("allergies"),
-    "smoking": _Slot("health"),
-    "drinking": _Slot("health"),
-    "setting native language": _Slot("language", "native language"),
-    "setting mother tongue": _Slot("language", "mother tongue"),
-    "setting time zone": _Slot("time zone", "time zone timezone"),
-    "answer_language": _Slot("answers"),
-    "answer_length": _Slot("answers"),
-    "answer_form": _Slot("answers"),
+_SLOTS: dict[str, _ProfileSlot] = {
+    "name": _ProfileSlot("name"),
+    "age": _ProfileSlot("age"),
+    "birthday": _ProfileSlot("birthday"),
+    "home": _ProfileSlot("home"),
+    "employer": _ProfileSlot("work", _LEAVES),
+    "occupation": _ProfileSlot("work"),
+    "school": _ProfileSlot("studies"),
+    "studies": _ProfileSlot("studies"),
+    "relationship": _ProfileSlot("family"),
+    "partner": _ProfileSlot("family"),
+    "diet": _ProfileSlot("diet"),
+    "allergy": _ProfileSlot("allergies"),
+    "smoking": _ProfileSlot("health"),
+    "drinking": _ProfileSlot("health"),
+    "setting native language": _ProfileSlot("language", "native language"),
+    "setting mother tongue": _ProfileSlot("language", "mother tongue"),
+    "setting time zone": _ProfileSlot("time zone", "time zone timezone"),
+    "answer_language": _ProfileSlot("answers"),
+    "answer_length": _ProfileSlot("answers"),
+    "answer_form": _ProfileSlot("answers"),
 }
 """What a profile has, in its order. Addresses, numbers and prices are left to recall: few answers need them."""
 
 
-def profile(view: View, subject: str | None = None, without_tags: Iterable[str] | None = None) -> Profile:
+def profile(view: View, subject: str | None = None, without_tags: Iterable[str] | None = None) -> PersonProfile:
     """The newest current statement of each slot. Reads a bounded number of memories, however many there are."""
     name = None if subject is None else _checked(subject)
     where = view.narrowed("live", {"without_tags": without_tags, "valid_at": view.now()})
     kinds = [kind for (kind,) in view.store.count(where, ("kind",)) if kind not in (_TURN, *PRIVATE_KINDS)]
     if not kinds:
-        return Profile(name, (), "")
+        return PersonProfile(name, (), "")
     imports.load("recollect.stores.shortlist")
     search = _StatementSearch(view, msgspec.structs.replace(where, kinds=tuple(sorted(kinds))), name)
     lines: dict[str, ProfileLine] = {}
@@ -120,12 +120,12 @@ def _checked(subject: str) -> str:
     return validation.label(name, "subject", _LONGEST_SUBJECT)
 
 
-def _fitted(name: str | None, lines: list[ProfileLine]) -> Profile:
+def _fitted(name: str | None, lines: list[ProfileLine]) -> PersonProfile:
     """With as many lines as have room."""
     texts = line_texts(lines)
     while sum(len(text) + 1 for text in texts) > _MOST_CHARACTERS:
         texts.pop()
-    return Profile(name, tuple(lines[: len(texts)]), "\n".join(texts))
+    return PersonProfile(name, tuple(lines[: len(texts)]), "\n".join(texts))
 
 
 def line_texts(lines: Sequence[ProfileLine], ids: bool = True) -> list[str]:
@@ -159,8 +159,8 @@ class _StatementSearch:
             for slot in unknown:
                 # Further back than it was looked for, a newer statement may have been missed.
                 last = self._read.get(newest[slot][most - 1]) if len(newest[slot]) >= most else None
-                told = claims.get(slot, ())
-                current[slot] = _holding(pair for pair in told if last is None or _age(pair[0]) >= _age(last))
+                pairs = claims.get(slot, ())
+                current[slot] = _holding(pair for pair in pairs if last is None or _age(pair[0]) >= _age(last))
         return {slot: current[slot] for slot in _SLOTS}
 
     def _candidates(self) -> Mapping[str, Sequence[str]]:
@@ -263,7 +263,7 @@ def _holding(claims: Iterable[tuple[Record, Claim]]) -> list[Record]:
 
 def _current(claims: Iterable[tuple[Record, Claim]]) -> Iterator[Record]:
     denied: set[str] = set()
-    told: list[frozenset[str]] = []
+    values: list[frozenset[str]] = []
     for record, claim in claims:
         if claim.ended:
             return
@@ -274,6 +274,6 @@ def _current(claims: Iterable[tuple[Record, Claim]]) -> Iterator[Record]:
             if not claim.value & denied:
                 yield record
             return
-        elif not claim.value & denied and not any(claim.value <= value for value in told):
-            told.append(claim.value)
+        elif not claim.value & denied and not any(claim.value <= value for value in values):
+            values.append(claim.value)
             yield record

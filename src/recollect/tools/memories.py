@@ -1,4 +1,4 @@
-"""Memories as tools: recall, remember, revise, list, profile, forget, undo; and search_my_memories, which asks every source."""
+"""Memories as tools: recall, remember, revise, list, profile, forget, undo; search_my_memories asks every source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from recollect.facets.scratchpad import SHELF
 from recollect.memory import Memory
 from recollect.recall.consult import Consulted
 from recollect.recall.hits import Hits
-from recollect.recall.profile import Profile
+from recollect.recall.profile import PersonProfile
 from recollect.stores.audit import Entry
 from recollect.tools.base import (
     COUNT,
@@ -223,7 +223,7 @@ def _listed(records: Sequence[Record], call: ToolCall) -> Result:
         lines=many(fields(("truncated",), id=TEXT, label=TEXT, text=TEXT, truncated=YES, since=TIME)),
     ),
 )
-def _profiled(profile: Profile, call: ToolCall) -> Result:
+def _profiled(profile: PersonProfile, call: ToolCall) -> Result:
     lines = [{"id": line.id, "label": line.label, **_shown(line.text), "since": line.since} for line in profile.lines]
     return {"count": len(lines), "lines": lines}
 
