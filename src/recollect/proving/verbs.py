@@ -77,6 +77,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     owl, fox, dodo, bee = records
     view.at(account=f"account {secret}").remember(f"an account called {secret}", tier="account")
     view.revise(fox.id, content=f"a newer fox called {secret}")
+    view.remember(f"My name is {secret}")
     view.archive(dodo.id)
     view.forget(bee.id, reason=f"it was {secret}")
     scribe = view.at(agent="scribe")
