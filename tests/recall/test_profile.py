@@ -82,6 +82,7 @@ def test_the_newest_statement_of_a_thing_wins_and_the_older_shows_again_once_it_
         ([BONN, "I do not live in Bonn"], []),
         (["I live in Rome", BONN, "I do not live in Bonn"], []),
         ([BONN, "Maybe I will live in Rome one day", "I live in Rome this week", "Do I live in Oslo?"], [BONN]),
+        (["Vivo en Roma"], ["Vivo en Roma"]),
         (["Ich wohne in Bonn", "J'habite à Lyon"], ["J'habite à Lyon"]),
         (["My name is Ada and I live in Bonn"], ["My name is Ada and I live in Bonn"]),
         (["My name is Ada and I live in Bonn", BERN], ["My name is Ada and I live in Bonn", BERN]),
@@ -124,6 +125,13 @@ def test_what_others_are_said_to_have_is_not_the_users(url: str) -> None:
 def test_a_surname_belongs_to_a_name_and_a_cat_does_not(memory: Memory) -> None:
     memory.remember_many(["Mara Keller lives in Rome", "Mara's cat lives in Oslo"])
     assert texts(memory.profile("Mara")) == ["Mara Keller lives in Rome"]
+
+
+def test_a_statement_is_found_among_many_that_have_its_words_and_are_of_nobody(memory: Memory) -> None:
+    memory.remember_many([BONN, "Keep answers short", "Allergic to nuts"])
+    memory.remember_many(f"the house of number {number} in town was sold" for number in range(400))
+    memory.remember_many(f"the answers of number {number} were read" for number in range(100))
+    assert texts(memory.profile()) == [BONN, "Allergic to nuts", "Keep answers short"]
 
 
 @pytest.mark.parametrize("subject", ["", "  ", "a\nb", "x" * 300, '"'])
@@ -199,8 +207,8 @@ def test_what_a_statement_says_cannot_end_the_fence_or_begin_another_line(memory
 def test_a_statement_among_many_memories_is_found_though_not_all_are_read(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory.remember_many([BONN, *(f"the house of number {number} in town was sold" for number in range(60))])
-    memory.remember_many(f"the name of boat {number} is on its stern" for number in range(400))
+    memory.remember_many([BONN, *(f"we saw the house of number {number} in town" for number in range(60))])
+    memory.remember_many(f"we painted the name of boat {number} on its stern" for number in range(400))
     read: list[str] = []
     get = type(memory._view.store).get  # pyright: ignore[reportPrivateUsage]
 
@@ -210,12 +218,12 @@ def test_a_statement_among_many_memories_is_found_though_not_all_are_read(
 
     monkeypatch.setattr(type(memory._view.store), "get", counted)  # pyright: ignore[reportPrivateUsage]
     assert texts(memory.profile()) == [BONN]
-    assert 120 <= len(set(read)) < 200
+    assert 90 <= len(set(read)) < 200
 
 
 def test_an_older_statement_that_is_read_for_something_else_does_not_win(memory: Memory) -> None:
     both = "My name is Ada and I live in Rome"
-    memory.remember_many([both, BONN, *(f"the house of number {number} in town was sold" for number in range(60))])
+    memory.remember_many([both, BONN, *(f"we saw the house of number {number} in town" for number in range(60))])
     assert texts(memory.profile()) == [both, BONN]
 
 

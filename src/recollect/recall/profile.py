@@ -15,6 +15,7 @@ from recollect.text.languages import codes, language
 from recollect.text.query import TextQuery
 from recollect.text.short_ids import shortened
 from recollect.text.statements.claims import ME, Claim, read
+from recollect.text.terms import index_entries
 from recollect.text.words import stem
 from recollect.values import validation
 from recollect.values.filters import PRIVATE_KINDS, Filter
@@ -22,6 +23,9 @@ from recollect.values.record import Record, storing_order
 from recollect.view import View
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from recollect.stores.shortlist import Shortlist
 
 _MOST_LINES = 20
@@ -35,6 +39,13 @@ _LONGEST_STATEMENT = 500
 _LONGEST_SUBJECT = 200
 _ROUNDS = (24, 120)
 """So many of the newest memories with the words of a slot are read, and so many if those do not tell its value."""
+_OTHERS = 30
+"""So many of these may say neither "I" nor "my": "Allergic to nuts"."""
+_ME_WORDS = tuple(
+    """i im my me we our ich bin mein meine mich mir wir unser unsere je j mon ma mes moi nous yo mi mis soy vivo
+trabajo llamo nací cumplo""".split()
+)
+"""They come first in a search for statements, because it has room for so many words only."""
 _AMONG = 400_000
 """As if there were so many memories: ids of eight characters, whatever else is stored, so that the text stays."""
 _TURN = "conversation"
@@ -96,6 +107,10 @@ _SLOTS: dict[str, _ProfileSlot] = {
     "answer_form": _ProfileSlot("answers"),
 }
 """What a profile has, in its order. Addresses, numbers and prices are left to recall: few answers need them."""
+
+
+_ORDERS = {"answer_language", "answer_length", "answer_form"}
+"""Told as an order, without "I" or "my"."""
 
 
 def profile(view: View, subject: str | None = None, without_tags: Iterable[str] | None = None) -> PersonProfile:
@@ -166,17 +181,20 @@ class _StatementSearch:
     def _candidates(self) -> Mapping[str, Sequence[str]]:
         """The newest memories that may tell a slot, newest first: by its words, or all that name the person."""
         if self._name is not None:
-            named = self._newest(TextQuery(phrases=(self._name,)))
+            named = self._newest(TextQuery(phrases=(self._name,)), False)
             return dict.fromkeys(_SLOTS, named)
-        return {slot: self._newest(TextQuery(_words(slot))) for slot in _SLOTS}
+        return {slot: self._newest(TextQuery(_words(slot)), slot not in _ORDERS) for slot in _SLOTS}
 
-    def _newest(self, words: TextQuery) -> list[str]:
+    def _newest(self, words: TextQuery, of_me: bool) -> list[str]:
+        """Their ids, newest first. `of_me` is whether most of what is looked for says "I" or "my"."""
         from recollect.stores.shortlist import Ask
 
+        asked = TextQuery((*_ME_WORDS, *words.words)) if of_me else words
+
         newest: list[tuple[int, Any, str]] = []
-        for shortlist in self._view.store.search(Ask(self._where, words, each=_ROUNDS[-1], around=0)):
+        for shortlist in self._view.store.search(Ask(self._where, asked, each=_ROUNDS[-1], around=0)):
             ids, created = shortlist.block.ids, shortlist.block.created
-            positions = _newest_positions(shortlist, words)
+            positions = _newest_positions(shortlist, words, of_me)
             newest += [(int(created[at]), storing_order(ids[at]), ids[at]) for at in positions]
         return [ident for *_, ident in sorted(newest, reverse=True)[: _ROUNDS[-1]]]
 
@@ -222,20 +240,34 @@ def _age(record: Record) -> tuple[datetime, Any]:
     return record.created_at, storing_order(record.id)
 
 
-def _newest_positions(shortlist: Shortlist, words: TextQuery) -> list[int]:
-    """Of what has one of the words, or every phrase."""
+def _newest_positions(shortlist: Shortlist, words: TextQuery, of_me: bool) -> list[int]:
+    """Of what has a word of the slot, or every phrase. What says "I" or "my" comes first: it is of the user."""
     import numpy as np
 
     block, seen = shortlist.block, shortlist.seen.mask
+    may_tell = seen & (block.length <= _LONGEST_STATEMENT)
     if words.words:
-        having = list(shortlist.words.values())
-        at = np.unique(np.concatenate(having)) if having else np.zeros(0, np.int64)
-        at = at[seen[at]]
-    else:
-        at = np.flatnonzero(seen)
-    at = at[block.length[at] <= _LONGEST_STATEMENT]
-    newest = np.argsort(block.created[at], kind="stable")[::-1][: _ROUNDS[-1]]
-    return at[newest].tolist()
+        may_tell &= _having(shortlist, words.words)
+    groups = [(may_tell, _ROUNDS[-1])]
+    if of_me:
+        says_me = _having(shortlist, _ME_WORDS)
+        groups = [(may_tell & says_me, _ROUNDS[-1] - _OTHERS), (may_tell & ~says_me, _OTHERS)]
+    newest: list[int] = []
+    for mask, most in groups:
+        at = np.flatnonzero(mask)
+        newest += at[np.argsort(block.created[at], kind="stable")[::-1][:most]].tolist()
+    return newest
+
+
+def _having(shortlist: Shortlist, words: Sequence[str]) -> NDArray[np.bool_]:
+    """Which memories have one of these words, of those that were looked for."""
+    import numpy as np
+
+    has = np.zeros(len(shortlist.seen.mask), np.bool_)
+    for entry in index_entries(TextQuery(tuple(words))):
+        if (positions := shortlist.words.get(entry)) is not None:
+            has[positions] = True
+    return has
 
 
 @cache
