@@ -45,6 +45,7 @@ from recollect.policies.injection import Placing, SystemMessages
 from recollect.presets import Preset
 from recollect.recall.consult import Consulted
 from recollect.recall.hits import Hits
+from recollect.recall.profile import PersonProfile
 from recollect.recall.query import Query
 from recollect.recall.question import Rerank
 from recollect.recall.sources import Source
@@ -934,6 +935,18 @@ class AsyncMemory:
     ) -> Hits:
         """All memories that have this name, or another name of the same by an alias, and no others; best first."""
         ...
+    async def profile(
+        self,
+        subject: Annotated[str | None, Doc('Somebody by name; the user if left out.')] = None,
+        *,
+        without_tags: Annotated[Iterable[str] | None, Doc('Leave out memories with these tags, such as `sensitive`.')] = None,
+    ) -> PersonProfile:
+        """What current statements say of the user: name, home, work, diet, allergies, how to answer and the like.
+
+        The newest statement of each, at most 20 lines and 1,200 characters. `text` is the same, to the letter, as long
+        as none of these memories changes. With `subject` what they say of somebody else.
+        """
+        ...
     async def context(
         self,
         messages: Annotated[Sequence[Mapping[str, Any]], Doc("The messages of OpenAI's or Anthropic's clients.")],
@@ -951,6 +964,7 @@ class AsyncMemory:
         zone: ShownZone = UTC,
         count: Count | None = None,
         without_tags: Annotated[Iterable[str] | None, Doc('Leave out memories with these tags, such as `sensitive`; else the preset says.')] = None,
+        profile: Annotated[bool | None, Doc('Put what the user has told of themselves first; else the preset says.')] = None,
     ) -> Context:
         """The messages with memories added, as the preset's `[context]` says, and a report.
 

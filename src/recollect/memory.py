@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from recollect.models.llm import Llm
     from recollect.policies.injection import Placing, SystemMessages
     from recollect.recall.consult import Consulted
+    from recollect.recall.profile import PersonProfile
     from recollect.text.tokens import Count
 
 
@@ -331,6 +332,24 @@ class Memory(Facets):
 
         return about(self._view, name, conditions, limit=limit, touch=touch)
 
+    @operation("GET /profile")
+    def profile(
+        self,
+        subject: Annotated[str | None, Doc("Somebody by name; the user if left out.")] = None,
+        *,
+        without_tags: Annotated[
+            Iterable[str] | None, Doc("Leave out memories with these tags, such as `sensitive`.")
+        ] = None,
+    ) -> PersonProfile:
+        """What current statements say of the user: name, home, work, diet, allergies, how to answer and the like.
+
+        The newest statement of each, at most 20 lines and 1,200 characters. `text` is the same, to the letter, as long
+        as none of these memories changes. With `subject` what they say of somebody else.
+        """
+        from recollect.recall.profile import profile
+
+        return profile(self._view, subject, without_tags)
+
     @operation("POST /context", asks_model=True, counts_as_recall=True)
     def context(
         self,
@@ -350,6 +369,9 @@ class Memory(Facets):
         count: Count | None = None,
         without_tags: Annotated[
             Iterable[str] | None, Doc("Leave out memories with these tags, such as `sensitive`; else the preset says.")
+        ] = None,
+        profile: Annotated[
+            bool | None, Doc("Put what the user has told of themselves first; else the preset says.")
         ] = None,
     ) -> Context:
         """The messages with memories added, as the preset's `[context]` says, and a report.

@@ -196,6 +196,7 @@ _MODULES_OF_LATE_NAMES = (
     "recollect.maintenance.simulation",
     "recollect.policies.injection",
     "recollect.recall.consult",
+    "recollect.recall.profile",
     "recollect.text.tokens",
 )
 """Modules that memory.py imports for type checkers only, so that `import recollect` stays quick."""

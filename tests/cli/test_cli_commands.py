@@ -132,6 +132,7 @@ JSON: dict[tuple[str, ...], tuple[str, ...]] = {
     ("scratchpad", "list"): ("--conversation", "talk"),
     ("scratchpad", "clear"): ("--conversation", "talk"),
     ("about",): ("Alice",),
+    ("profile",): (),
     ("aliases", "save"): ("PostgreSQL", "pg"),
     ("aliases", "list"): (),
     ("aliases", "remove"): ("bird", "--yes"),

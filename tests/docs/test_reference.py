@@ -31,6 +31,7 @@ from recollect.facets.workflows import Workflows
 from recollect.maintenance.simulation import Simulation
 from recollect.presets import Preset
 from recollect.recall.consult import Consulted
+from recollect.recall.profile import PersonProfile
 
 TEXT = (Path(__file__).parent.parent.parent / "docs" / "reference.md").read_text()
 LATE = {
@@ -48,6 +49,7 @@ LATE = {
         Moments,
         Proposal,
         OrientationDocument,
+        PersonProfile,
         Simulation,
         Talk,
         Workflows,

@@ -63,7 +63,7 @@ _RANKED = {
         moments.decision moments.content moments.delegation sessions.list sessions.search sessions.metrics
         sessions.load sessions.stats sessions.export sessions.query sessions.search_by_topic
         sessions.search_by_type sessions.search_by_time_range sessions.get tools tools.call
-        about server.about aliases.list answers proposals sources
+        about server.about aliases.list answers proposals sources profile
         people.password export
     """,
     "member": """
@@ -89,7 +89,7 @@ _EXPECTED = {name: rank for rank, names in _RANKED.items() for name in names.spl
 
 def test_every_route_has_the_rank_that_is_written_down() -> None:
     assert {route.name: route.rank for route in _ALL} == _EXPECTED
-    assert len(_EXPECTED) == 135
+    assert len(_EXPECTED) == 136
 
 
 @pytest.mark.parametrize("route", _ALL, ids=lambda route: route.name)

@@ -53,6 +53,7 @@ VALID: dict[str, dict[str, Any]] = {
     "idle_conversation": {"id": "c1"},
     "archive_conversation": {"id": "c1"},
     "list_proposals": {},
+    "profile": {"subject": "Ada"},
     "confirm_proposal": {"id": "proposal", "ids": "known"},
     "dismiss_proposal": {"id": "proposal"},
     "observe": {"content": "a heron", "kind": "fact", "importance": 0.5, "scope": "workspace", "tags": ["a"]},

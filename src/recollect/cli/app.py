@@ -56,6 +56,7 @@ _FURTHER = {
         "consult": "questions:consult",
         "query": "searching:query",
         "about": "questions:about",
+        "profile": "questions:profile",
         "journal": "journal:journal",
         "scratchpad": "scratchpad:scratchpad",
         "channels": "conversations:channels",

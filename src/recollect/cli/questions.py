@@ -1,4 +1,4 @@
-"""Further ways to ask a memory: orient, consult, about."""
+"""Further ways to ask a memory: orient, consult, about, profile."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from recollect.values.record import utc_now
 if TYPE_CHECKING:
     from recollect.recall.consult import Consulted
     from recollect.recall.hits import Hits
+    from recollect.recall.profile import PersonProfile
 
 
 orient = derived(
@@ -75,4 +76,26 @@ about = derived(
     spelled={"conversation": "--from-conversation"},
     show=_print_about,
     document=lambda hits: {"report": hits.report, "hits": [document(hit) for hit in hits]},
+)
+
+
+def _print_profile(profile: PersonProfile) -> None:
+    if not profile.lines:
+        output.say(f"Nothing is known of {profile.subject or 'the user'} yet.")
+        return
+    now = utc_now()
+    rows: list[list[Styled]] = [
+        [line.label, text.one_line(line.text), text.ago(line.since, now), (text.short(line.id), ID)]
+        for line in profile.lines
+    ]
+    output.table([Column("about", STRONG), Column("text", flexible=True), Column("since"), Column("id")], rows)
+
+
+profile = derived(
+    "profile",
+    "Show what current statements say of the user, or of somebody else.",
+    "profile",
+    "profile --subject Mara",
+    as_options=("subject",),
+    show=_print_profile,
 )

@@ -96,7 +96,8 @@ class Assembly:
         self._set_older_turns_aside()
         left = self._tokens()
         removed, cut = whole - left, list[LeftOut]()
-        for number, section in enumerate(self._sections):
+        # What stays in the system prompt is cut last: it is the same in every call.
+        for number, section in sorted(enumerate(self._sections), key=lambda numbered: numbered[1].stays):
             while section.fewest is not None and len(section.items) > section.fewest:
                 if left + self._summary_needs() <= budget:
                     break

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from typing import Any
 
+import msgspec
+
 from recollect.context.assembly import Assembly
 from recollect.context.messages import Message, parse
+from recollect.context.profile import profile_section
 from recollect.context.request import Request
 from recollect.context.sections import Context, Drafted, Item, Section
 from recollect.context.styles import block, working
@@ -47,6 +50,7 @@ def context(
     zone: tzinfo,
     count: Count | None,
     without_tags: Iterable[str] | None = None,
+    profile: bool | None = None,
 ) -> Context:
     # An empty prompt is none, but says that the form is Anthropic's.
     talk = parse(messages, system or None, None if system is None else "anthropic")
@@ -70,12 +74,15 @@ def context(
         talk.last_question if query is None else query,
         view.tags(style.without_tags if without_tags is None else without_tags),
     )
+    if style.profile if profile is None else validation.flag(profile, "profile"):
+        request = msgspec.structs.replace(request, profile=profile_section(request))
     skilled = _skills(request)
     drafted = _STYLES[type(style)](request, style)
     late = request.place != "system" and any(unit.asks for unit in talk.units)
     memories = [section.moved() if late and not section.stays else section for section in drafted.sections]
     # In the order of the request: sections that are joined to the system prompt come first.
-    sections = [*skilled, *memories, *_group(request.participants)]
+    profiles = [request.profile] if request.profile is not None else []
+    sections = [*profiles, *skilled, *memories, *_group(request.participants)]
     sections.sort(key=lambda section: section.where != "prompt")
     return Assembly(request, sections, list(drafted.left_out), drafted.prompt).context()
 

@@ -8,6 +8,7 @@ from datetime import UTC, tzinfo
 import msgspec
 
 from recollect.context.messages import Transcript
+from recollect.context.sections import Section
 from recollect.policies.injection import Placing, SystemMessages
 from recollect.text.tokens import Count
 from recollect.values.filters import has_tag
@@ -37,8 +38,14 @@ class Request(msgspec.Struct, frozen=True):
     without_tags: tuple[str, ...] = ()
     """Memories with one of these, or one below it, are left out."""
 
+    profile: Section | None = None
+    """What stands before the memories. What it has is not shown again among them."""
+
     def may_show(self, record: Record) -> bool:
-        return not any(has_tag(record.tags, tag) for tag in self.without_tags)
+        return not self.is_in_profile(record) and not any(has_tag(record.tags, tag) for tag in self.without_tags)
+
+    def is_in_profile(self, record: Record) -> bool:
+        return self.profile is not None and any(item.id == record.id for item in self.profile.items)
 
     def touch(self, records: Sequence[Record]) -> None:
         """Count the memories that go into the context as retrieved."""

@@ -39,6 +39,8 @@ class _Style(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """How long it can."""
     without_tags: tuple[str, ...] = ()
     """Memories with one of these tags, or one below it, are not shown unless the caller says otherwise."""
+    profile: bool = False
+    """Whether what the user has told of themselves stands before the memories, in the system prompt."""
 
 
 class Block(_Style, frozen=True, tag_field="style", tag="block"):
@@ -54,6 +56,7 @@ class Block(_Style, frozen=True, tag_field="style", tag="block"):
     """How long it may be of a budget, where the conversation leaves so much."""
     memories: Count | None = None
     """None for as many as have room."""
+    profile: bool = True
 
 
 class Notes(_Style, frozen=True, tag_field="style", tag="notes"):

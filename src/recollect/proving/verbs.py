@@ -77,6 +77,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     owl, fox, dodo, bee = records
     view.at(account=f"account {secret}").remember(f"an account called {secret}", tier="account")
     view.revise(fox.id, content=f"a newer fox called {secret}")
+    view.remember(f"My name is {secret}")
     view.archive(dodo.id)
     view.forget(bee.id, reason=f"it was {secret}")
     scribe = view.at(agent="scribe")
@@ -220,6 +221,7 @@ _SPECIAL: dict[str, Verb] = {
     "workflows.list": lambda m, p: m.workflows.list(),
     "workflows.search": lambda m, p: m.workflows.search("owl"),
     "answers": lambda m, p: m.answers(),
+    "profile": lambda m, p: m.profile(),
     "aliases.list": lambda m, p: m.aliases.list(),
     "proposals": lambda m, p: m.proposals(),
     "cases.list": lambda m, p: m.cases.list(),

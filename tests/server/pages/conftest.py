@@ -25,6 +25,7 @@ class Filled:
         self.ada = memory.revise(first.id, content="Ada likes black tea with milk").id
         self.atlas = memory.at(agent="atlas").remember("The deploy key rotates on Monday", kind="procedure").id
         self.hostile = memory.remember(HOSTILE, source=HOSTILE[:60], metadata={HOSTILE: HOSTILE}, kind="fact").id
+        self.home = memory.remember(f"I live in Bonn {HOSTILE}").id
         self.old = memory.remember("An old plan that nobody follows").id
         memory.archive(self.old)
         talk = memory.conversations.start(HOSTILE[:150])
@@ -54,6 +55,7 @@ class Filled:
             "context": "/context?messages=user:+%3Cscript%3Ealert(1)%3C/script%3E+tea&budget=400",
             "timeline": "/timeline?q=tea",
             "answers": "/answers",
+            "profile": "/profile",
             "answer": f"/answers/{self.answer}",
         }
 

@@ -259,3 +259,21 @@ def test_an_answer_shows_its_sources_with_a_button_to_forget_and_a_link_to_corre
     filled.memory.undo()
     assert "was forgotten" not in client.get(there).text
     assert client.get(f"/answers/{'0' * 32}").status_code == 404
+
+
+def test_the_profile_shows_each_statement_with_a_button_to_forget_and_a_link_to_correct(
+    client: httpx.Client, filled: Filled
+) -> None:
+    mara = filled.memory.remember("Mara lives in Rome").id
+    assert [line["id"] for line in page_data(client, "/profile")["profile"]["lines"]] == [filled.home]
+    assert [line["id"] for line in page_data(client, "/profile?subject=Mara")["profile"]["lines"]] == [mara]
+    text = client.get("/profile?subject=Mara").text
+    assert f'href="/memories/{mara}"' in text
+    assert f'href="/memories/{mara}?edit=1#edit"' in text
+    assert "since <time" in text
+    there = "/profile?subject=Mara"
+    sent = client.post(f"/memories/{mara}/forget", data={"do": "forget", "back": there})
+    assert (sent.status_code, sent.headers["location"]) == (303, there)
+    assert "Nothing known" in client.get(there).text
+    assert 'role="alert">subject' in client.get(f"/profile?subject={'x' * 300}").text
+    assert 'href="/profile"' in client.get("/memories").text

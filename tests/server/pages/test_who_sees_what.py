@@ -31,6 +31,7 @@ SEEN: dict[str, Rank] = {
     "/context": "reader",
     "/timeline": "reader",
     "/answers": "reader",
+    "/profile": "reader",
     "/answers/{id}": "reader",
     "/conversations": "reader",
     "/conversations/{id}": "reader",

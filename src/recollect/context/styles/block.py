@@ -42,6 +42,9 @@ def draft(request: Request, style: Block) -> Drafted:
     too_large = 0
     for hit in hits:
         record = hit.memory
+        if request.is_in_profile(record):
+            records.append(record)  # it was retrieved, though it is not shown twice
+            continue
         if content_hash(record.text) in turn_hashes:
             left.append(LeftOut("memories", "it is in the conversation already", 0, record.id))
             continue
@@ -66,6 +69,7 @@ def _tokens(request: Request, style: Block) -> int:
         return style.tokens
     talk = [*request.talk.system, *(message for unit in request.talk.units for message in unit.messages)]
     left = request.budget - sum(tokens_of(message, request.count) for message in talk)
+    left -= request.profile.tokens(request.count) + _JOINT if request.profile is not None else 0
     # Where next to nothing is left, older turns give way to memories; else the turns stay.
     reserved = style.tokens if left < min(style.tokens, _ENOUGH) else 0
     return max(reserved, min(style.most_tokens, left - _JOINT))

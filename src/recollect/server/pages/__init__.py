@@ -9,6 +9,7 @@ _MODULES = (
     "lab",
     "context",
     "answers",
+    "profile",
     "timeline",
     "conversations",
     "agents",
