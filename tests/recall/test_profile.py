@@ -369,3 +369,33 @@ def test_the_tool_gives_the_lines_and_is_offered_where_a_preset_names_it(memory:
         assert tools.call(memory, "profile", {"subject": "Mara"})["count"] == 0
         assert "profile" not in [tool.name for tool in tools.of(memory)]
         assert "profile" in [tool.name for tool in tools.all()]
+
+
+def test_a_profile_that_was_made_before_knows_of_other_writers_and_of_ends(url: str) -> None:
+    clock = Clock(datetime(2026, 3, 1, 12, tzinfo=UTC))
+    with Memory(url, embedder="none", clock=clock) as mine, Memory(url, embedder="none", clock=clock) as theirs:
+        theirs.remember(NAME)
+        assert texts(mine.profile()) == [NAME]
+        theirs.remember(BONN, valid_until=clock() + timedelta(seconds=5))
+        assert texts(mine.profile()) == [NAME, BONN]
+        clock.now += timedelta(seconds=6)
+        assert texts(mine.profile()) == [NAME]
+        theirs.forget(theirs.recall("name")[0].memory.id, erase=True)
+        assert texts(mine.profile()) == []
+
+
+def test_a_profile_of_one_account_is_not_that_of_another(memory: Memory) -> None:
+    ann, bob = memory.at(account="ann"), memory.at(account="bob")
+    ann.remember(BONN)
+    assert texts(ann.profile()) == [BONN]
+    assert texts(bob.profile()) == []
+    assert texts(ann.profile(without_tags=["x"])) == [BONN]
+    assert texts(ann.profile(subject="Ada")) == []
+
+
+def test_a_second_profile_searches_nothing(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.remember(BONN)
+    first = memory.profile()
+    store: Any = memory._view.store  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(store, "search", None)
+    assert memory.profile() == first
