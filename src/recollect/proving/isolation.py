@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from recollect.memory import Memory
+from recollect.memory import Memory, view_of
 from recollect.proving.postgres.attacks import attacks
 from recollect.proving.postgres.isolation import Attack, AttackResult, Siege, TenantNames
 from recollect.proving.verbs import VERBS, Prey, Verb, furnish, leak
@@ -76,6 +76,7 @@ def besieged(location: str) -> Generator[Proof]:
         except driver().Error as error:
             raise StoreError(f"{siege.location.shown}: {type(error).__name__}: {error}") from error
         finally:
+            view_of(memory).settle_answers()  # they would be written into what was removed
             _remove(siege)
 
 

@@ -224,6 +224,8 @@ _SPECIAL: dict[str, Verb] = {
     "profile": lambda m, p: m.profile(),
     "aliases.list": lambda m, p: m.aliases.list(),
     "proposals": lambda m, p: m.proposals(),
+    "confirm": lambda m, p: [m.confirm(proposal.id) for proposal in m.proposals()],
+    "dismiss": lambda m, p: [m.dismiss(proposal.id) for proposal in m.proposals()],
     "cases.list": lambda m, p: m.cases.list(),
     "moments.task": lambda m, p: [str(m.moments.task("feed the owl"))],
     "conversations.list": lambda m, p: m.conversations.list(),

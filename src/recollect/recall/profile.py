@@ -126,11 +126,11 @@ def profile(view: View, subject: str | None = None, without_tags: Iterable[str] 
     made, ends = _read(view, where, name)
     if len(made_before) >= _MOST_KEPT:
         made_before.clear()
-    made_before[asked] = _Kept(state, now, min([*ends, moved(now, _STAYS)]), made)
+    made_before[asked] = _MadeBefore(state, now, min([*ends, moved(now, _STAYS)]), made)
     return made
 
 
-class _Kept(NamedTuple):
+class _MadeBefore(NamedTuple):
     """A profile, and while it is the same: nothing was written since, and nothing of it has ended."""
 
     state: list[int]
