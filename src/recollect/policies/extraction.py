@@ -31,6 +31,7 @@ from recollect.policies.phrases import (
     VITAL,
 )
 from recollect.policies.sentence_rules import Kind, find, has, judge
+from recollect.policies.substance import is_substantial
 from recollect.text.fence import without
 from recollect.text.sentences import sentences
 from recollect.text.statements.certainty import NOT_KEPT, NOTHING_KEPT, certainty, stated
@@ -155,7 +156,7 @@ def _of_foreign(text: str, spoken_in: str, at: int) -> Iterator[Extracted]:
 
 def _of_prose(text: str, at: int) -> Iterator[Extracted]:
     earlier: list[str] = []
-    spoken = [sentence.text.strip() for sentence in sentences(text) if not sentence.code]
+    spoken = list(_telegrams([sentence.text.strip() for sentence in sentences(text) if not sentence.code]))
     introduces = introduction(spoken)
     tasks = any(has(TASKS_FOLLOW, sentence) for sentence in spoken)
     for sentence in spoken:
@@ -173,6 +174,38 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
                 if judged is not None:
                     yield _made(_with_name(clause, earlier), judged[0], "user", judged[1], at)
         earlier.append(sentence)
+
+
+_TERSE, _TERSE_BEFORE = 4, 7
+"""Words of a fragment that says something only with what stands before it, and of what stands there."""
+
+
+def _telegrams(spoken: list[str]) -> Iterator[str]:
+    """Sentences, and fragments such as "easter w mother. novi sad. by car" as one, with commas."""
+    run: list[str] = []
+    for sentence in spoken:
+        fragment = _is_fragment(sentence)
+        if not fragment or (run and len(sentence.split()) > _TERSE):
+            yield from _joined_run(run)
+            run = []
+        if fragment:
+            run.append(sentence)
+        else:
+            yield sentence
+    yield from _joined_run(run)
+
+
+def _joined_run(run: list[str]) -> list[str]:
+    joined = ", ".join([*(fragment.rstrip(".") for fragment in run[:-1]), *run[-1:]])
+    return [joined] if len(run) > 1 and is_substantial(joined) else run
+
+
+def _is_fragment(sentence: str) -> bool:
+    if len(sentence.split()) > _TERSE_BEFORE or sentence.endswith(("!", ":")) or certainty(sentence) != "stated":
+        return False
+    if any(has(pattern, sentence) for pattern in (FLEETING, IDLE, REQUEST, ASSENT, OF_SOMEBODY)) or small_talk(sentence):
+        return False
+    return (judged := judge(sentence, "user")) is None or judged[1] == "has substance"
 
 
 def _change(sentence: str) -> tuple[Kind, str] | None:

@@ -348,7 +348,7 @@ FLEETING = (
     r"^.{0,30}\bi love (?:it|you|that|this)\b|^(?:and |so |but )?that'?ll\b|^(?:(?:and|so|but|ok|well|oh|ugh|"
     r"sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|"
     r"knackered|exhausted|"
-    r"confused|lost|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|"
+    r"confused|lost(?! (?:my|our|the|a|an|his|her|it)\b)|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|"
     r"leave|eat|sleep|head|hop|board|get|make|have|start)|hang on|hold on|"
     r"one (?:sec|moment|minute)|on (?:the|my) (?:bus|train|tram|way|phone|sofa|couch)|back in|heading (?:out|off|"
     r"home|to bed)|sneezed)\b|"

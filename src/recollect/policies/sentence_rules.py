@@ -35,6 +35,7 @@ from recollect.policies.phrases import (
     TOLD,
     VERB,
 )
+from recollect.policies.substance import is_substantial
 from recollect.text.statements.certainty import certainty
 
 Kind = Literal["decision", "preference", "fact", "task", "error"]
@@ -150,7 +151,9 @@ def _lasting(sentence: str) -> bool:
 def _definite(sentence: str) -> tuple[Kind, str] | None:
     """A statement that names something: a number, or a name inside the sentence."""
     named = find(NAMED_INSIDE, any_case=False).search(sentence) or any(letter.isdigit() for letter in sentence)
-    return ("fact", "names something") if named and len(sentence.split()) > 4 and has(VERB, sentence) else None
+    if named and len(sentence.split()) > 4 and has(VERB, sentence):
+        return "fact", "names something"
+    return ("fact", "has substance") if is_substantial(sentence) else None
 
 
 def _kind(sentence: str) -> tuple[Kind, str] | None:
