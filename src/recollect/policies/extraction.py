@@ -23,6 +23,7 @@ from recollect.policies.phrases import (
     FLEETING,
     IDLE,
     INTRODUCES,
+    LASTS,
     NAMED_INSIDE,
     NAMES_SOMEBODY,
     OF_SOMEBODY,
@@ -210,7 +211,9 @@ def _is_fragment(sentence: str) -> bool:
 
 def _change(sentence: str) -> tuple[Kind, str] | None:
     """What tells where somebody lives, works and the like, or that something is off, however it is said."""
-    if certainty(sentence) != "stated" or sentence.endswith("?") or len(sentence.split()) < _FEWEST:
+    if certainty(sentence) != "stated" or len(sentence.split()) < _FEWEST:
+        return None
+    if has(REQUEST, sentence) and not has(LASTS, sentence):
         return None
     statement = read(sentence)
     if statement.unsure or statement.temporary:

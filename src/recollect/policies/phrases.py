@@ -38,10 +38,10 @@ REQUEST = (
     r"convert|calculate|compute|plan|think|see|continue|start|stop|open|read|run|send|book|order|print|format|"
     r"shorten|expand|proofread|edit|review|analy[sz]e|debug|implement|refactor|test|walk|go|take|put|set|pick|"
     r"guess|imagine|assume|consider|say|repeat|wait|hold|do|provide|include|keep it|be|use it|come|get|turn|"
-    r"move on|brainstorm|outline|name|sort|rank|answer|ask)\b"
+    r"compose|regenerate|work it|move on|brainstorm|outline|name(?!'s)|sort|rank|answer|ask)\b"
 )
 LASTS = (
-    r"\b(?:always|never|from now on|in future|in the future|every time|whenever|going forward|by default|"
+    r"\b(?:always|never|forever|from now(?: on)?|in future|in the future|every time|each time|whenever|going forward|by default|"
     r"any ?more|from here on|in general|that'?s how|"
     r"when (?:i|you|we) (?!get\b|got\b|was\b|am\b|can\b)|if i ever|ever again|every answer|every \w+ you)\b"
 )
@@ -79,6 +79,11 @@ IDLE = (
 )
 """Says something about the talk itself, or about a passing mood."""
 
+OUTPUT = (
+    r"\b(?:answers?|repl(?:y|ies)|summar(?:y|ies)|lists?|lines|points|words|bullets?|spelling|format|sign|quote|skip|"
+    r"explain|details|tl;?dr|tone|emojis?|sentences|paragraphs|headings|recipes?|mails?|messages?|units|dates)\b"
+)
+"""Words for what the assistant writes."""
 PREFERENCE = {
     "likes or dislikes": (
         rf"\b(?:{WHO}|i|who) {ADVERB}(?:prefers?|likes?|loves?|enjoys?|hates?|dislikes?|adores?|favou?rs?|"
@@ -99,7 +104,7 @@ PREFERENCE = {
         r"don'?t) (?:much )?care for\b|\bi think in [a-z]+"
     ),
     "a favourite": r"\bfavou?rites?\b",
-    "how to be addressed": r"^(?:please |just |you can )?call me\b|\bmy pronouns\b|\bi go by\b",
+    "how to be addressed": r"(?:^|, )(?:please |just |you can )?call me\b|\bmy pronouns\b|\bi go by\b",
     "how to answer": (
         r"(?:^|[,:;.] (?:and |but )?)(?:please |pls |kindly )*(?:don'?t|do not|never|don'?t ever|"
         r"stop) (?:ever )?(?:sugar-?coat|flatter|butter|patronis|patroniz|"
@@ -114,6 +119,12 @@ PREFERENCE = {
         r"\bwhen i ask (?:for|you|about)\b|\bprose\b.*\bforward\b|"
         r"\bhow i (?:like|want|learn)\b|\b(?:english|german|french|spanish|swedish|dutch|italian) (?:for chat|"
         r"only|please when)"
+    ),
+    "form of the answers": (
+        rf"^(?!.*\b(?:i|you) (?:always|never)\b)(?=.*{OUTPUT})(?=.*(?:{LASTS}|\bfor (?:all|any|every)\b|"
+        rf"\bmax(?:imum|\.)?\b|\bat most\b|\bno (?:lists?|bullets?|emojis?)\b|\bwhen you\b|\bnot just now\b))|"
+        rf"^(?:(?:and|also|pls|please),? )*keep (?:the |your |all )?(?:answers|replies|paragraphs|sentences|messages|"
+        rf"explanations|things|words)\b"
     ),
     "a lasting wish": (
         rf"^(?:please |i want you to |i(?:'d| would) like you to |you should )?(?:always|never|from now on|"
@@ -291,7 +302,7 @@ FACT = {
         r"june|july|august|september|october|november|december|\d))\b"
     ),
     "a correction": (
-        r"^(?:actually|sorry|correction|wait|no|oops|i meant|i misspoke|small correction)[,:]? (?!(?:thanks|thank|"
+        r"^(?:actually|sorry|correction|(?:wait|no)(?=[,:])|oops|i meant|i misspoke|small correction)[,:]? (?!(?:thanks|thank|"
         r"worries|problem|never|that's all|nothing|not (?:that|this|the|yet|really|now)|(?:not )?that one|"
         r"the other)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
         r"make (?:it|that)|not )"
@@ -306,12 +317,13 @@ FACT = {
         r"a chance|back)\b)[a-z]+"
     ),
     "of somebody named before": (
-        r"^(?:and |so |but )?(?:he|she|they|it)(?:'s|'re)? (?:says?|said|thinks?|told|reckons?|wants?|turns?|"
+        r"^(?:and |so |but )?(?:he|she|they|it)(?:'s|'re)? (?:wants?|turns?|"
         r"turned|is|are|was|were|has|have|had|lives?|works?|moved|likes?|loves?|hates?|"
         r"prefers?|studies|plays?|speaks?|costs?|runs?|uses?|needs?|allergic|\d|a|an|the|called|named|born|from|"
         r"in|vegetarian|vegan|married|expecting|starting)\b"
     ),
 }
+GREETING = r"^(?:hi|hello|hey|hiya|good (?:morning|evening|afternoon)|kia ora)\b[^\w]*"
 GOES_ON = r"[,;:—–-] |, (?:and|but|so) | (?:and|but|because) "
 NAMED_INSIDE = r"(?<=[a-z,;:] )(?!I\b|I'|OK\b|TV\b)[A-Z][\w'-]+"
 VERB = (

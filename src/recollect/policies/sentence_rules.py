@@ -15,6 +15,7 @@ from recollect.policies.phrases import (
     FAILURE,
     FLEETING,
     GOES_ON,
+    GREETING,
     IDLE,
     INSTRUCTS,
     LASTS,
@@ -46,6 +47,10 @@ def find(pattern: str, any_case: bool = True, multiline: bool = False) -> re.Pat
     return re.compile(pattern, (re.IGNORECASE if any_case else 0) | (re.MULTILINE if multiline else 0))
 
 
+_LONG_GREETING = 4
+"""Words from which on a greeting is followed by more."""
+
+
 def has(pattern: str, text: str) -> bool:
     return find(pattern).search(text) is not None
 
@@ -72,6 +77,7 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         return None
     if has(MAY_DO, sentence):
         return "task", "a plan that is not sure"
+    sentence = find(GREETING).sub("", sentence) if len(sentence.split()) > _LONG_GREETING else sentence
     if has(IDLE, sentence) and not has(r"^(?:so |and |but )?it'?s .*\bnow\b", sentence):
         return _beside_idle(sentence)
     lasting = has(REQUEST, sentence) and has(LASTS, sentence)
@@ -87,7 +93,7 @@ def _wanted(sentence: str) -> tuple[Kind, str] | None:
     if has(REMEMBER, sentence) and len(sentence.split()) > 3 and not sentence.endswith("?"):
         kind = "task" if has(r"\b(?:forget|remember) to\b", sentence) else (_kind(sentence) or ("fact", ""))[0]
         return kind, "asked to be remembered"
-    states = not sentence.endswith("?") or has(r"\bi (?:am|have)\b|\bi'm\b", sentence)
+    states = certainty(sentence) != "asked" or has(r"\bi (?:am|have)\b|\bi'm\b", sentence)
     if states and has(OVERRULES, sentence) and has(TOLD, sentence):
         return "fact", "matters whatever is around it"
     if has(ASKS_TO, sentence) and has(INSTRUCTS, sentence) and not has(r"\bremember\b", sentence):

@@ -69,8 +69,12 @@ _AMOUNT = re.compile(
 )
 _NUMBER = re.compile(r"\d")
 _NAMED = re.compile(
-    r"(?<=[a-z0-9,;:)(=/–-] )(?!I\b|I'|OK\b|TV\b|AI\b|LOL\b|OMG\b|God\b|Jesus\b|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|"
+    r"(?:(?<=[a-z0-9,;:)(=/–-] )|(?<=\())(?!I\b|[A-Z]{5,}\b|I'|OK\b|TV\b|AI\b|LOL\b|OMG\b|God\b|Jesus\b|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|"
     r"Sun)days?\b|(?:Jan|Febr)uary|March|April|May\b|June|July|August|\w+ember\b|October)[^\W\d_a-z][\w'-]+"
+)
+_OWN = re.compile(
+    rf"\b(?:my|our)(?: [\w'-]+)? (?:{_PERSON.pattern}|{_LIFE.pattern})|\b\w+(?:'s| is|,| \() ?(?:my|our) {_PERSON.pattern}",
+    re.I,
 )
 _LASTS = re.compile(
     r"\b(?:always|never|usually|normally|every|each|since|from now|no longer|any ?more|used to|by default|permanent(?:ly)?|"
@@ -153,6 +157,7 @@ def _for(sentence: str) -> int:
     measure = _AMOUNT.search(sentence) is not None or (not when and _NUMBER.search(sentence) is not None)
     return (
         (_SELF.search(sentence) is not None)
+        + (_OWN.search(sentence) is not None)
         + min(person, 2)
         + min(life, 2)
         + when

@@ -73,7 +73,7 @@ _CLOSING = re.compile(
     re.I | re.M,
 )
 _MAIL_HEAD = re.compile(
-    r"^(?:from|subject|sent|cc|betreff|von|to): \S.*$|^on .{6,80} wrote:[ \t]*$|^-{2,} ?(?:original|forwarded) message",
+    r"^(?:from|subject|sent|cc|betreff|von|to|re|fwd?): \S.*$|^on .{6,80} wrote:[ \t]*$|^-{2,} ?(?:original|forwarded) message",
     re.I | re.M,
 )
 _OWN_AGAIN = re.compile(
@@ -106,7 +106,8 @@ _FICTION_ORDER = re.compile(
 )
 _FICTION_TOLD = re.compile(
     r"^(?:my character\b|the (?:main )?character\b|the (?:hero|heroine|protagonist|speaker|narrator)\b|"
-    r"in the (?:poem|story|scene|novel|chapter|script)\b)",
+    r"in the (?:poem|story|scene|novel|chapter|script)\b|(?:\w+ )?(?:sketch|story|poem|haiku|limerick|sonnet|scene|"
+    r"fanfic|song)(?: idea)?: )",
     re.I | re.M,
 )
 

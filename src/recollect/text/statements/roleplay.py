@@ -24,6 +24,7 @@ _STARTS = re.compile(
     r"^(?:please |now |ok(?:ay)?,? )*(?:act|speak|talk|answer) (?:as|like) (?:a|an|my|the|if)\b|\b(?:stay|"
     r"remain) in character\b|"
     r"^(?:now |ok(?:ay)?,? )*be (?:the|my) \w+, (?:and )?i(?:'m| am)\b|\byou play (?:the |a |an |my |[A-Z])|"
+    r"\byou be (?:the|my|a|an) \w+|"
     r"\bi(?:'m| am) [^.!?,]{2,30},? (?:and )?you(?:'re| are) (?:(?:my|an?|the) (?!best\b|only|one\b|legend|star|"
     r"bit|great)|(?-i:[A-Z]\w+))",
     re.I | re.M,
@@ -52,6 +53,7 @@ _ENDS = re.compile(
 _NO_PLAY = re.compile(r"\bno (?:theatre|theater|role-?play\w*|games?|pretending)\b", re.I)
 _MARKED = re.compile(r"^\s*[\"“*(]|\*[a-z][^*\n]{2,}\*", re.I)
 _FANTASY = re.compile(
+    r"^\s*\*[a-z][^*\n]{3,}\*|"
     r"\b(?:hit points|half[- ](?:orc|elf)|\d+d(?:4|6|8|10|12|20)\b|i cast \w+|level \d+ (?:wizard|cleric|rogue|"
     r"ranger|paladin|bard|"
     r"druid|sorcerer|warlock|monk|fighter)|lvl \d+)\b|"
