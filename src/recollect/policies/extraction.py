@@ -32,7 +32,7 @@ from recollect.policies.phrases import (
     VITAL,
 )
 from recollect.policies.sentence_rules import Kind, find, has, judge
-from recollect.policies.substance import is_substantial
+from recollect.policies.substance import is_detail, is_substantial
 from recollect.text.fence import without
 from recollect.text.sentences import sentences
 from recollect.text.statements.certainty import NOT_KEPT, NOTHING_KEPT, certainty, stated
@@ -185,20 +185,35 @@ def _telegrams(spoken: list[str]) -> Iterator[str]:
     """Sentences, and fragments such as "easter w mother. novi sad. by car" as one, with commas."""
     run: list[str] = []
     for sentence in spoken:
+        if run and _is_detail(sentence):
+            run.append(sentence)
+            continue
         fragment = _is_fragment(sentence)
         if not fragment or (run and len(sentence.split()) > _TERSE):
             yield from _joined_run(run)
             run = []
-        if fragment:
-            run.append(sentence)
+        if fragment or _is_statement(sentence):
+            yield from [] if fragment and run else _joined_run(run)
+            run = [*run, sentence] if fragment else [sentence]
         else:
             yield sentence
     yield from _joined_run(run)
 
 
 def _joined_run(run: list[str]) -> list[str]:
-    joined = ", ".join([*(fragment.rstrip(".") for fragment in run[:-1]), *run[-1:]])
-    return [joined] if len(run) > 1 and is_substantial(joined) else run
+    joined = ", ".join([*(fragment.rstrip(".!") for fragment in run[:-1]), *run[-1:]])
+    return [joined] if len(run) > 1 and (is_substantial(joined) or judge(joined, "user")) else run
+
+
+def _is_detail(sentence: str) -> bool:
+    """Whether it is a date, an amount or a relation of what stands before it: "Second of December now." """
+    return len(sentence.split()) <= _TERSE and is_detail(sentence) and _is_fragment(sentence)
+
+
+def _is_statement(sentence: str) -> bool:
+    return len(sentence) <= _RAMBLES and certainty(sentence) == "stated" and not (
+        sentence.endswith(":") or small_talk(sentence) or has(REQUEST, sentence) or has(IDLE, sentence)
+    )
 
 
 def _is_fragment(sentence: str) -> bool:
@@ -337,7 +352,8 @@ def _rest(text: str) -> str:
 def _language(text: str) -> str:
     """The language of a turn. Short ones are English if they have one English word."""
     code = foreign.turn_language(text)
-    return foreign.ENGLISH if code == foreign.UNKNOWN and has(ENGLISH, text) else code
+    english = has(ENGLISH, text) or (text.isascii() and any(is_substantial(line) for line in text.splitlines()))
+    return foreign.ENGLISH if code == foreign.UNKNOWN and english else code
 
 
 def _of_introduction(sentence: str) -> tuple[Kind, str] | None:

@@ -36,7 +36,7 @@ from recollect.policies.phrases import (
     TOLD,
     VERB,
 )
-from recollect.policies.substance import is_substantial
+from recollect.policies.substance import is_substantial, substance
 from recollect.text.statements.certainty import certainty
 
 Kind = Literal["decision", "preference", "fact", "task", "error"]
@@ -47,6 +47,17 @@ def find(pattern: str, any_case: bool = True, multiline: bool = False) -> re.Pat
     return re.compile(pattern, (re.IGNORECASE if any_case else 0) | (re.MULTILINE if multiline else 0))
 
 
+_ANY = -9
+_LEAST = {
+    "of somebody": 2,
+    "what one has and does": 2,
+    "how a thing is": 2,
+    "of somebody named before": 1,
+    "has done": 1,
+    "of oneself without a subject": 1,
+    "likes or dislikes": 1,
+}
+"""Rules whose phrases also tell stories: so much `substance` makes a lasting statement of them."""
 _LONG_GREETING = 4
 """Words from which on a greeting is followed by more."""
 
@@ -82,7 +93,7 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         return _beside_idle(sentence)
     lasting = has(REQUEST, sentence) and has(LASTS, sentence)
     judged = _kind(sentence) or (("preference", "a lasting wish") if lasting else _definite(sentence))
-    if judged and _for_now(judged, sentence):
+    if judged and (_for_now(judged, sentence) or substance(sentence) < _LEAST.get(judged[1], _ANY)):
         return None
     passing = has(PASSING, sentence) or (has(TODAY, sentence) and not has(FACT["a change"], sentence))
     return None if judged and judged[0] == "fact" and passing else judged

@@ -67,7 +67,11 @@ _AMOUNT = re.compile(
     r"fifteen|twenty|thirty|forty|fifty|sixty|hundred) (?!of\b|things?\b|more\b|times\b|minutes?\b|seconds?\b)[a-z]{3,}",
     re.I,
 )
-_NUMBER = re.compile(r"\d")
+_NUMBER = re.compile(
+    r"\d|\b(?:thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|(?:twenty|thirty|forty|fifty|sixty|seventy|"
+    r"eighty|ninety)(?:[ -]\w+)?|hundred|thousand)\b",
+    re.I,
+)
 _NAMED = re.compile(
     r"(?:(?<=[a-z0-9,;:)(=/–-] )|(?<=\())(?!I\b|[A-Z]{5,}\b|I'|OK\b|TV\b|AI\b|LOL\b|OMG\b|God\b|Jesus\b|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|"
     r"Sun)days?\b|(?:Jan|Febr)uary|March|April|May\b|June|July|August|\w+ember\b|October)[^\W\d_a-z][\w'-]+"
@@ -148,6 +152,11 @@ def is_substantial(sentence: str) -> bool:
         return False
     enough = _ENOUGH + (_SELF.search(sentence) is not None)
     return len(sentence.split()) >= _FEWEST and substance(sentence) >= enough
+
+
+def is_detail(sentence: str) -> bool:
+    """Whether a fragment tells when, how much or who."""
+    return any(sign.search(sentence) for sign in (_DATE, _AMOUNT, _NUMBER, _PERSON)) and not _against(sentence)
 
 
 def _for(sentence: str) -> int:
