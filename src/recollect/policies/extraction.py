@@ -15,6 +15,7 @@ import msgspec
 
 from recollect.policies import foreign
 from recollect.policies.importance import small_talk
+from recollect.policies.names import names_in, with_capitals
 from recollect.policies.phrases import (
     ASKS_USER,
     ASSENT,
@@ -81,15 +82,17 @@ _REPEATED = 0.8
 def extract(turns: Sequence[Said], earlier: Sequence[Said] = ()) -> list[Extracted]:
     """What is worth keeping, in order; each text once. `earlier` turns tell whether somebody plays a part by now."""
     facts: dict[str, Extracted] = {}
+    names = set[str]().union(*(names_in(turn.text) for turn in earlier))
     scene, silent = _standing(earlier)
     for at, turn in enumerate(turns):
         before = turns[at - 1] if at else None
+        names |= names_in(turn.text)
         if turn.role == "assistant":
             statements = _of_reply(turn, at, turns[:at])
         elif turn.role == "user":
             reading = read_turn(turn.text, before, scene)
             scene, silent = reading.scene, silent or reading.silences
-            statements = iter(()) if silent else _of_user(reading.own, before, at)
+            statements = iter(()) if silent else _of_user(reading.own, before, at, frozenset(names))
         else:
             continue
         for fact in statements:
@@ -130,7 +133,9 @@ def read_turn(text: str, before: Said | None = None, scene: Scene = NO_SCENE) ->
     return TurnReading(read.text, (*parts, *read.left), scene)
 
 
-def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
+def _of_user(
+    text: str, before: Said | None, at: int, names: frozenset[str] = frozenset()
+) -> Iterator[Extracted]:
     if answer := _answer(text, before):
         yield _made(answer, "fact", "user", "an answer to what was asked", at)
         text = _rest(text)
@@ -143,7 +148,7 @@ def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
         if part.item:
             yield _made(part.text, _kind_of_item(part.text), "user", "an item of a list", at)
         else:
-            yield from _of_prose(part.text, at)
+            yield from _of_prose(part.text, at, names)
 
 
 def _of_foreign(text: str, spoken_in: str, at: int) -> Iterator[Extracted]:
@@ -155,10 +160,11 @@ def _of_foreign(text: str, spoken_in: str, at: int) -> Iterator[Extracted]:
                 yield _made(piece, judged[0], "user", judged[1], at)
 
 
-def _of_prose(text: str, at: int) -> Iterator[Extracted]:
+def _of_prose(text: str, at: int, names: frozenset[str] = frozenset()) -> Iterator[Extracted]:
     earlier: list[str] = []
     spoken = list(_telegrams([sentence.text.strip() for sentence in sentences(text) if not sentence.code]))
     introduces = introduction(spoken)
+    all_tasks = bool(spoken) and spoken[0].endswith(":") and has(TASKS_FOLLOW, spoken[0])
     tasks = any(has(TASKS_FOLLOW, sentence) for sentence in spoken)
     for sentence in spoken:
         if sentence.endswith(":"):
@@ -169,8 +175,10 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
             continue
         for piece in _pieces(sentence):
             for clause in (clause for part in stated(piece) for clause in _facts_of(part)):
-                judged = judge(clause, "user") or (_of_introduction(clause) if introduces else None) or _change(clause)
-                if judged is None and tasks and has(REQUEST, clause) and certainty(clause) == "stated":
+                if earlier and has(OF_SOMEBODY, clause) and certainty(earlier[-1]) == "about the memory":
+                    continue  # "Scrap that. She would not like it."
+                judged = judge(with_capitals(clause, names), "user") or (_of_introduction(clause) if introduces else None) or _change(clause)
+                if judged is None and tasks and (all_tasks or has(REQUEST, clause)) and certainty(clause) == "stated":
                     judged = "task", "a task among others"
                 if judged is not None:
                     yield _made(_with_name(clause, earlier), judged[0], "user", judged[1], at)

@@ -310,7 +310,8 @@ FACT = {
     "who belongs to whom": (
         rf"\b(?:my|our|his|her) (?:partner|wife|husband|son|daughter|sister|brother|mother|father|mum|mom|dad|boss|"
         rf"manager|doctor|dentist|neighbou?r|friend|colleague|cat|dog|cousin|aunt|uncle|girlfriend|boyfriend|"
-        rf"landlord|vet|therapist|accountant)s?,? {NAME}"
+        rf"landlord|vet|therapist|accountant|niece|nephew|flatmate|grandson|granddaughter|fianc[eé]e?|tutor|teacher|"
+        rf"coach|agent|supervisor|gran|nan|grandma|grandpa)s?,? {NAME}"
     ),
     "what one gets": (
         r"\bi (?:often |always |usually |sometimes |badly )*get (?!(?:it|that|this|the idea|you|why|what|how|to|"
@@ -325,7 +326,7 @@ FACT = {
 }
 GREETING = r"^(?:hi|hello|hey|hiya|good (?:morning|evening|afternoon)|kia ora)\b[^\w]*"
 GOES_ON = r"[,;:—–-] |, (?:and|but|so) | (?:and|but|because) "
-NAMED_INSIDE = r"(?<=[a-z,;:] )(?!I\b|I'|OK\b|TV\b)[A-Z][\w'-]+"
+NAMED_INSIDE = r"(?<=[a-z,;:] )(?!I\b|I'|OK\b|TV\b|[A-Z]{5,}\b)[A-Z][\w'-]+"
 VERB = (
     r"\b(?:is|are|was|were|am|be|been|has|have|had|do|does|did|will|would|can|can't|could|must|should|may|"
     r"might|won't|"
@@ -355,7 +356,7 @@ PROMISE = (
 )
 """What the assistant means to do is its own, and what it wrote down was the user's."""
 FLEETING = (
-    r"\b(?:need|must|have|got) to (?:know|say|vent|ask you|laugh|admit|confess|go (?:now|and)|run)\b|"
+    r"^(?:as|like) i (?:said|told|mentioned)\b|\b(?:need|must|have|got) to (?:know|say|vent|ask you|laugh|admit|confess|go (?:now|and)|run)\b|"
     r"\bi (?:should|shall) (?:say|like|think|allow|see)\b|\bi need (?:somebody|someone)\b|"
     r"^.{0,30}\bi love (?:it|you|that|this)\b|^(?:and |so |but )?that'?ll\b|^(?:(?:and|so|but|ok|well|oh|ugh|"
     r"sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|"
@@ -392,7 +393,7 @@ INTRODUCES = (
 """Tells who speaks. Capitals count."""
 TASKS_FOLLOW = (
     r"\bthings? (?:to (?:be done|do)|i (?:have|need) to do)\b|\bto-?do\b|\bon my list\b|\bi will forget\b|"
-    r"\bhold me to\b|\bdon'?t let me forget\b"
+    r"^(?:must|need|got to|have to)\b[ \w]{0,15}:$|\bhold me to\b|\bdon'?t let me forget\b"
 )
 """After it orders are the speaker's own tasks."""
 MAY_DO = (

@@ -49,7 +49,7 @@ def find(pattern: str, any_case: bool = True, multiline: bool = False) -> re.Pat
 
 _ANY = -9
 _LEAST = {
-    "of somebody": 2,
+    "of somebody": 1,
     "what one has and does": 2,
     "how a thing is": 2,
     "of somebody named before": 1,
@@ -118,6 +118,8 @@ def _beside_idle(sentence: str) -> tuple[Kind, str] | None:
     """ "It is on Friday" is idle talk, unless it corrects something, or goes on to say more."""
     if has(FACT["a correction"], sentence):
         return "fact", "a correction"
+    if _named(FACT["who belongs to whom"]).search(sentence):
+        return "fact", "who belongs to whom"
     rest = find(GOES_ON).split(sentence, maxsplit=1)
     return judge(rest[1], "user") if len(rest) > 1 and len(rest[1].split()) > 4 else None
 

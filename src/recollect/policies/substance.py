@@ -81,7 +81,7 @@ _OWN = re.compile(
     re.I,
 )
 _LASTS = re.compile(
-    r"\b(?:always|never|usually|normally|every|each|since|from now|no longer|any ?more|used to|by default|permanent(?:ly)?|"
+    r"\b(?:always|never|usually|normally|every|each|since|from now|no longer|still|anytime|any ?more|used to|by default|permanent(?:ly)?|"
     r"daily|weekly|monthly|yearly|twice a|once a|per (?:week|month|day|year)|(?:mon|tues|wednes|thurs|fri|satur|"
     r"sun)days|"
     r"weekends|mornings|evenings|nights|for life|instead of|so far back|moved|sold|bought|quit|hired|fired|promoted|"
@@ -100,7 +100,7 @@ _PRESENT_HABIT = re.compile(
 _ADDRESSED = re.compile(r"\b(?:you|your|yours|u|ur|you're|you've|you'll)\b", re.I)
 _TALK = re.compile(
     r"^(?:(?:and|so|but|oh|well|ok|yes|yeah|no|ha|haha|lol|also|because|cos|like),? )*(?:this|that|it|there|these|"
-    r"those|what|how|which|who|why|if|maybe|perhaps|not|just|same|people|everyone|somebody|someone|nobody|at least)"
+    r"those|what|how|which|who|why|if|maybe|perhaps|not (?:really|that|sure|bad|yet|too|so|much)|just|same|people|everyone|somebody|someone|nobody|at least)"
     r"(?:'s|'re|'ll)?\b",
     re.I,
 )
@@ -111,7 +111,7 @@ _MOOD = re.compile(
     re.I,
 )
 _SUPPOSED = re.compile(
-    r"\b(?:if|would|wouldn't|could|should|imagine|might as well|suppose|wish|what if)\b|'d\b", re.I
+    r"(?<!even )(?<!as )\b(?:if|would|wouldn't|could|should|imagine|might as well|suppose|wish|what if)\b|'d\b", re.I
 )
 _ORDER = re.compile(
     r"^(?:(?:and|so|but|ok|now|then|also|please|pls),? )*(?!(?:in|on|at|from|with|and|for|to|of|by|not|no|all|only|just|"
@@ -124,7 +124,8 @@ _ORDER = re.compile(
 )
 _OF_THE_DAY = re.compile(
     r"\b(?:today|tonight|this (?:morning|afternoon|evening)|just now|right now|at the moment|yesterday|last night|"
-    r"earlier|a minute ago|for now|in a (?:sec|minute|bit)|already|finally|again|nearly|almost|all day|all night)\b",
+    r"earlier|a minute ago|for now|in a (?:sec|minute|bit)|finally|again|nearly|almost|up since|"
+    r"minutes?|mins|just (?:sat|got|woke|had|came|saw)|for the first time|all day|all night)\b",
     re.I,
 )
 _STRANGERS = re.compile(
