@@ -360,7 +360,10 @@ def _rest(text: str) -> str:
 def _language(text: str) -> str:
     """The language of a turn. Short ones are English if they have one English word."""
     code = foreign.turn_language(text)
-    english = has(ENGLISH, text) or (text.isascii() and any(is_substantial(line) for line in text.splitlines()))
+    english = has(ENGLISH, text) or (
+        all(letter.isascii() for letter in text if letter.isalpha())
+        and any(is_substantial(line) or judge(line, "user") for line in text.splitlines())
+    )
     return foreign.ENGLISH if code == foreign.UNKNOWN and english else code
 
 

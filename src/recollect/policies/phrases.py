@@ -122,7 +122,7 @@ PREFERENCE = {
     ),
     "form of the answers": (
         rf"^(?!.*\b(?:i|you) (?:always|never)\b)(?=.*{OUTPUT})(?=.*(?:{LASTS}|\bfor (?:all|any|every)\b|"
-        rf"\bmax(?:imum|\.)?\b|\bat most\b|\bno (?:lists?|bullets?|emojis?)\b|\bwhen you\b|\bnot just now\b))|"
+        rf"\bmax(?:imum|\.)?\b|\bat most\b|\bno (?:lists?|bullets?|emojis?)\b|\bwhen you\b|\byour (?:answers|replies)\b|\bnot just now\b))|"
         rf"^(?:(?:and|also|pls|please),? )*keep (?:the |your |all )?(?:answers|replies|paragraphs|sentences|messages|"
         rf"explanations|things|words)\b"
     ),
@@ -339,7 +339,7 @@ VERB = (
     r"|\w'(?:s|re|ve|ll|m|d)\b"
 )
 PASSING = (
-    r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?:'ve| have)? (?:just |only |also )?(?:had|ate|eat|"
+    r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?!'ve got\b| have got\b)(?:'ve| have)? (?:just |only |also )?(?:had|ate|eat|"
     r"went|saw|tried|was (?:looking|reading|trying|talking|about)|were (?:looking|talking|trying)|read|watched|"
     r"got|took|slept|woke|left|started|finished|made|ran) (?!.*\b(?:job|married|divorced|degree|licen[cs]e|houses?|"
     r"flat|apartment|cars?|dogs?|cats?|kids|baby|promot\w+|diagnos\w+|replaced|removed|knee|hip|surgery|"

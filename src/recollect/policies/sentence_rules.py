@@ -48,6 +48,7 @@ def find(pattern: str, any_case: bool = True, multiline: bool = False) -> re.Pat
 
 
 _ANY = -9
+_IN_SPITE_OF_TODAY = 3
 _LEAST = {
     "of somebody": 1,
     "what one has and does": 2,
@@ -95,7 +96,9 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
     judged = _kind(sentence) or (("preference", "a lasting wish") if lasting else _definite(sentence))
     if judged and (_for_now(judged, sentence) or substance(sentence) < _LEAST.get(judged[1], _ANY)):
         return None
-    passing = has(PASSING, sentence) or (has(TODAY, sentence) and not has(FACT["a change"], sentence))
+    passing = has(PASSING, sentence) or (
+        has(TODAY, sentence) and not has(FACT["a change"], sentence) and substance(sentence) < _IN_SPITE_OF_TODAY
+    )
     return None if judged and judged[0] == "fact" and passing else judged
 
 

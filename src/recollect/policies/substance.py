@@ -43,7 +43,12 @@ _LIFE = re.compile(
     r"office|clinic|ward|practice|factory|farm|hall|venue|church|caterer|guests|dress|"
     r"sizes?|shoes?|height|weight|glasses|"
     r"contact lenses|nationality|citizen|fluent|native|language|dialect|divorced|married|single|widowed|engaged|"
-    r"retired|unemployed|adopted|favou?rite|nickname|surname|pronouns)\b",
+    r"retired|unemployed|adopted|favou?rite|nickname|surname|pronouns|dinner|lunch|brunch|cinema|theat(?:re|er)|tickets?|"
+    r"gig|festival|yoga|pilates|swimming|football|tennis|running|book club|defen[cs]e|delivery|movers|plumber|"
+    r"electrician|visit|party|barbecue|bbq|ceremony|conference|demo|camping|kitchen|bathroom|roof|boiler|tap|washing "
+    r"machine|dishwasher|fridge|heating|greenhouse|shed|fence|planning permission|jobs|full[- ]time|part[- ]time|"
+    r"(?:first|second|third|fourth|final) year|app|site|website|commits?|reviews|errors|logs|data|pipeline|ci|builds?|indents?|"
+    r"notary|chair|treasurer|secretary|trustees?|committee|captain|smoker|subscri\w+|landlines?|hens|library|plan)\b",
     re.I,
 )
 _MONTHS = (
@@ -86,21 +91,41 @@ _LASTS = re.compile(
     r"sun)days|"
     r"weekends|mornings|evenings|nights|for life|instead of|so far back|moved|sold|bought|quit|hired|fired|promoted|"
     r"accepted|confirmed|booked|cancelled|canceled|signed|agreed|decided|graduated|passed away|died|broke up|"
-    r"switched|replaced|gone|changed|allergic|scared of|afraid of|terrified of|hooked on|fan of)\b",
+    r"switched|replaced|gone|changed|allergic|lent|borrowed|owes?|started|passed|qualified|given up|"
+    r"gave up|cut off|completed|official|permanent|made me|these days|at last|for good|grown out|went live|merged|"
+    r"turned down|put me on|broken|leaks?|missing|for sale|own place|scared of|afraid of|terrified of|hooked on|fan of)\b",
     re.I,
 )
 _PRESENT_HABIT = re.compile(
     r"\b(?:i|we) (?!(?:am|do|did|was|were|had|have|think|know|mean|guess|wonder|hope|see|feel|said|told|asked|can|could|"
     r"would|will|should|shall|might|may|must|just|thought|suppose|bet|swear|agree|understand|believe|remember|forgot|"
     r"forget|wish|say|hear|heard|saw|got|went|came|tried|looked|appreciate|notice|noticed|felt|laughed|cried|want|like|"
-    r"love|need|get|go|come|try|look|imagine|doubt|promise|apologi[sz]e|admit|give|found|find|also|really|still|"
+    r"love|need|get|go|come|try|look|imagine|doubt|promise|apologi[sz]e|admit|give|found|find|also|really|still|all|"
+    r"both|stood|sat|ran|ate|drank|slept|woke|fell|brought|caught|kept|left|lost|met|paid|sent|sold|spent|took|wore|won|wrote|"
     r"only|even|already|not|never|don'?t|can'?t|note|put|did|let)\b)(?![a-z]+(?:ed|ly)\b)[a-z]{3,}\b",
     re.I,
 )
+_HAS_GOT = re.compile(
+    r"\b(?:i|we) (?:have|own|keep|drive|play|run) (?:an?|two|three|four|five|\d+|no) |"
+    r"\b(?:i|we)(?:'ve| have)? got (?:an?|the|two|three|four|five|\d+|no) |\b(?:i'?m|we'?re) with [A-Z]|\bmy name|"
+    r"\b(?:i|we) (?:get up|go|come|get|eat|need) [^.]*\b(?:every|at|each|on \w+days|times)\b",
+    re.I,
+)
+_ELIDED = re.compile(
+    r"^(?:(?:and|so|but|oh|ok|also|btw),? )*(?:(?!need|speed|seed|indeed|red\b|bed\b)[a-z]{2,}ed|got|had|gave|took|sold|bought|"
+    r"left|quit|lost|won|met|made|lent|been|off|between|non|don'?t (?:have|own|like|eat|drink|speak)|started|waiting)\b(?! (?:it|that|this|you)\b)",
+    re.I,
+)
+"""Begins with a verb: "signed at the notary" is said of oneself."""
+_OF_ONESELF_FIRST = re.compile(
+    r"^(?:(?:and|so|but|oh|ok|also|btw|well|anyway),? )*(?:i|i'?m|i'?ve|we|we'?re|we'?ve|my|our)\b(?!.*(?:[a-z]ed|n't)\b)",
+    re.I,
+)
+_CONTACT = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]+|(?<![\w.])\+?0?\d[\d ()/-]{6,}\d\b")
 _ADDRESSED = re.compile(r"\b(?:you|your|yours|u|ur|you're|you've|you'll)\b", re.I)
 _TALK = re.compile(
-    r"^(?:(?:and|so|but|oh|well|ok|yes|yeah|no|ha|haha|lol|also|because|cos|like),? )*(?:this|that|it|there|these|"
-    r"those|what|how|which|who|why|if|maybe|perhaps|not (?:really|that|sure|bad|yet|too|so|much)|just|same|people|everyone|somebody|someone|nobody|at least)"
+    r"^(?:(?:and|so|but|oh|well|ok|yes|yeah|no|ha|haha|lol|also|because|cos|like),? )*(?:(?:this|that|these|those)(?: one)?(?= (?:is|was|are|"
+    r"were|looks?|sounds?|will|would|all|makes?)\b|'|,|$)|it|there|what|how|which|who|why|if|maybe|perhaps|not (?:really|that|sure|bad|yet|too|so|much)|just|same|people|everyone|somebody|someone|nobody|at least)"
     r"(?:'s|'re|'ll)?\b",
     re.I,
 )
@@ -149,9 +174,9 @@ def substance(sentence: str) -> int:
 
 
 def is_substantial(sentence: str) -> bool:
-    if not (_SELF.search(sentence) or _PERSON.search(sentence) or _LIFE.search(sentence) or _LASTS.search(sentence)):
+    if not (_SELF.search(sentence) or _PERSON.search(sentence) or _LIFE.search(sentence) or _LASTS.search(sentence) or _CONTACT.search(sentence)):
         return False
-    enough = _ENOUGH + (_SELF.search(sentence) is not None)
+    enough = _ENOUGH + (_SELF.search(sentence) is not None and _OF_ONESELF_FIRST.search(sentence) is None)
     return len(sentence.split()) >= _FEWEST and substance(sentence) >= enough
 
 
@@ -167,6 +192,9 @@ def _for(sentence: str) -> int:
     measure = _AMOUNT.search(sentence) is not None or (not when and _NUMBER.search(sentence) is not None)
     return (
         (_SELF.search(sentence) is not None)
+        + (_ELIDED.search(sentence) is not None)
+        + (_HAS_GOT.search(sentence) is not None)
+        + 2 * (_CONTACT.search(sentence) is not None)
         + (_OWN.search(sentence) is not None)
         + min(person, 2)
         + min(life, 2)
@@ -187,6 +215,6 @@ def _against(sentence: str) -> int:
         + (_OF_THE_DAY.search(sentence) is not None)
         + 2 * (_STRANGERS.search(sentence) is not None)
         + (_NEGATED_STATE.search(sentence) is not None)
-        + 2 * (_ORDER.search(sentence) is not None)
+        + 2 * (_ORDER.search(sentence) is not None and _ELIDED.search(sentence) is None)
         + sentence.endswith("!")
     )
