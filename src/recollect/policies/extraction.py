@@ -190,19 +190,21 @@ _TERSE, _TERSE_BEFORE = 4, 7
 
 
 def _telegrams(spoken: list[str]) -> Iterator[str]:
-    """Sentences, and fragments such as "easter w mother. novi sad. by car" as one, with commas."""
+    """Sentences, and fragments such as "easter w mother. novi sad. by car" as one, with commas.
+
+    A date, an amount or a relation also belongs to a whole sentence before it: "They put it off. 2 December now."
+    """
     run: list[str] = []
+    terse = False
     for sentence in spoken:
-        if run and _is_detail(sentence):
+        fragment = _is_fragment(sentence)
+        if run and len(sentence.split()) <= _TERSE and fragment and (terse or is_detail(sentence)):
             run.append(sentence)
             continue
-        fragment = _is_fragment(sentence)
-        if not fragment or (run and len(sentence.split()) > _TERSE):
-            yield from _joined_run(run)
-            run = []
+        yield from _joined_run(run)
+        run, terse = [], fragment
         if fragment or _is_statement(sentence):
-            yield from [] if fragment and run else _joined_run(run)
-            run = [*run, sentence] if fragment else [sentence]
+            run = [sentence]
         else:
             yield sentence
     yield from _joined_run(run)
@@ -211,11 +213,6 @@ def _telegrams(spoken: list[str]) -> Iterator[str]:
 def _joined_run(run: list[str]) -> list[str]:
     joined = ", ".join([*(fragment.rstrip(".!") for fragment in run[:-1]), *run[-1:]])
     return [joined] if len(run) > 1 and (is_substantial(joined) or judge(joined, "user")) else run
-
-
-def _is_detail(sentence: str) -> bool:
-    """Whether it is a date, an amount or a relation of what stands before it: "Second of December now." """
-    return len(sentence.split()) <= _TERSE and is_detail(sentence) and _is_fragment(sentence)
 
 
 def _is_statement(sentence: str) -> bool:
@@ -335,7 +332,7 @@ def _answer(text: str, before: Said | None) -> str:
         has(r"\b(?:i|you|we|it|that|this)\b", reply) or not has(r"\b(?:what|where|which|who|how)\b", before.text)
     ):
         return ""
-    if judge(reply, "user") is not None or small_talk(reply) or has(ASSENT, reply) or has(REQUEST, reply):
+    if certainty(reply) == "asked" or judge(reply, "user") is not None or small_talk(reply) or has(ASSENT, reply) or has(REQUEST, reply):
         return ""
     asked = [sentence.text.strip() for sentence in sentences(without(before.text))]
     if (
@@ -384,7 +381,7 @@ def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
         None
         if has(
             r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b|"
-            r"^just \w+ing\b|^ok you wanted\b|\ball over the shop\b",
+            r"^just \w+ing\b|^\w+(?: \w+)? or \w+|^ok you wanted\b|\ball over the shop\b",
             word,
         )
         else ("fact", "an introduction")

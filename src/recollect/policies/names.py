@@ -9,7 +9,7 @@ _INSIDE = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-zà-ÿ]{2,}\b(?! [A-Z])")
 _RELATED = re.compile(
     r"\b(?:wife|husband|son|daughter|boy|girl|sister|brother|boss|niece|nephew|cousin|friend|colleague|partner|mother|"
     r"father|dog|cat|aunt|uncle),? (?:is |called |named )?(?P<name>[^\W\d_]{3,})(?=,|'s|\.|$| is\b| \d)|"
-    r"\b(?P<told>[^\W\d_]{3,})(?:'s| is|,)? (?:\d{1,2}\b(?! ?(?:am|pm|min|h|%|€|x|:|°))|my (?:wife|husband|son|"
+    r"\b(?P<told>[^\W\d_]{3,})(?:'s| is|,| \()? ?(?:(?<= )\d{1,2}\b(?! ?(?:am|pm|min|h|%|€|x|:|°))|(?<=[ (])my (?:mil|wife|husband|son|"
     r"daughter|sister|brother|boss|niece|nephew|cousin|friend|partner|mother|father|mum|dad|dog|cat)\b)",
     re.IGNORECASE,
 )

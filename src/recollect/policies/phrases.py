@@ -143,7 +143,7 @@ DECISION = {
     "goes with": (
         r"\b(?:we|i)(?:'re| are|'m| am|'ll| will)? (?:going to go with|going with|go with|went with|"
         r"sticking with|taking|replacing|quitting|not going to support|"
-        r"stick with|picked|pick|dropping|not going to use|moving to|switching to|standardi[sz]ing on)\b|"
+        r"stick with|picked|pick(?! (?:\w+ )?up\b)|dropping|not going to use|moving to|switching to|standardi[sz]ing on)\b|"
         r"^(?:ok(?:ay)?,? |so,? |then,? |great,? |alright,? )*let(?:'s|’s| us) (?:go with|use|stick with|pick|"
         r"choose|take|move to|switch to|drop|keep)\b"
     ),
@@ -196,7 +196,7 @@ TASK = {
         rf"\b(?:i|we|{NAME})(?:'ll| will) [a-z]+ .*\b(?:tomorrow|tonight|next|on (?:mon|tues|wednes|thurs|fri|"
         rf"satur|sun)day|in (?:january|february|march|april|may|june|july|august|september|october|november|"
         rf"december)|this (?:week|month|evening|afternoon|weekend))\b|\b(?:i|we) promised\b|\bi (?:plan|intend|"
-        rf"want|hope|aim) to\b"
+        rf"want|hope|aim) to\b(?! (?:say|know|ask|hear|thank)\b)"
     ),
 }
 FAILURE = {

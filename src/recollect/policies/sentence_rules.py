@@ -36,7 +36,7 @@ from recollect.policies.phrases import (
     TOLD,
     VERB,
 )
-from recollect.policies.substance import is_substantial, substance
+from recollect.policies.substance import is_impersonal, is_substantial, substance
 from recollect.text.statements.certainty import certainty
 
 Kind = Literal["decision", "preference", "fact", "task", "error"]
@@ -173,7 +173,8 @@ def _lasting(sentence: str) -> bool:
 def _definite(sentence: str) -> tuple[Kind, str] | None:
     """A statement that names something: a number, or a name inside the sentence."""
     named = find(NAMED_INSIDE, any_case=False).search(sentence) or any(letter.isdigit() for letter in sentence)
-    if named and len(sentence.split()) > 4 and has(VERB, sentence):
+    about = not is_impersonal(sentence) or substance(sentence) >= 0
+    if named and about and len(sentence.split()) > 4 and has(VERB, sentence):
         return "fact", "names something"
     return ("fact", "has substance") if is_substantial(sentence) else None
 

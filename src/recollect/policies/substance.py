@@ -19,7 +19,7 @@ _PERSON = re.compile(
     r"chef|foreman|landlord|landlady|tenant|neighbou?r|flatmate|roommate|housemate|teacher|tutor|coach|trainer|"
     r"doctor|dr|gp|dentist|therapist|physio|nurse|vet|midwife|surgeon|accountant|lawyer|solicitor|client|customer|"
     r"apprentice|intern|trainee|maid of honou?r|best man|bridesmaid|godson|goddaughter|dog|puppy|cat|kitten|horse|"
-    r"pony|rabbit|hamster|parrot|tortoise|hens?|chickens)(?:'s)?\b",
+    r"pony|rabbit|hamster|parrot|tortoise|hens?|chickens|mil|fil|sil|bil)s?(?:'s)?\b",
     re.I,
 )
 _LIFE = re.compile(
@@ -125,14 +125,14 @@ _CONTACT = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]+|(?<![\w.])\+?0?\d[\d ()/-]{6,}
 _ADDRESSED = re.compile(r"\b(?:you|your|yours|u|ur|you're|you've|you'll)\b", re.I)
 _TALK = re.compile(
     r"^(?:(?:and|so|but|oh|well|ok|yes|yeah|no|ha|haha|lol|also|because|cos|like),? )*(?:(?:this|that|these|those)(?: one)?(?= (?:is|was|are|"
-    r"were|looks?|sounds?|will|would|all|makes?)\b|'|,|$)|it|there|what|how|which|who|why|if|maybe|perhaps|not (?:really|that|sure|bad|yet|too|so|much)|just|same|people|everyone|somebody|someone|nobody|at least)"
+    r"were|from|for|here|looks?|sounds?|will|would|all|makes?)\b|'|,|$)|it|there|what|how|which|who|why|if|maybe|perhaps|not (?:really|that|sure|bad|yet|too|so|much)|just|same|people|everyone|somebody|someone|nobody|at least)"
     r"(?:'s|'re|'ll)?\b",
     re.I,
 )
 _MOOD = re.compile(
     r"\b(?:funny|lovely|nice|awful|horrible|weird|stupid|hilarious|gorgeous|amazing|brilliant|ridiculous|annoying|tired|"
     r"knackered|exhausted|starving|hungry|bored|lol|haha|lmao|omg|ugh|wow|honestly|apparently|literally|swear|bloody|"
-    r"wtf|sigh|rain(?:s|ing)?|snow(?:s|ing)?|weather|sunny|traffic|queue|joke|kidding|like a|like an|as if)\b",
+    r"wtf|sigh|rain(?:s|ing)?|snow(?:s|ing)?|weather|sunny|traffic|queue|forg[eo]t(?:s|ten|ting)?|rip|classic|embarrassing|joke|kidding|like a|like an|as if)\b",
     re.I,
 )
 _SUPPOSED = re.compile(
@@ -150,7 +150,8 @@ _ORDER = re.compile(
 _OF_THE_DAY = re.compile(
     r"\b(?:today|tonight|this (?:morning|afternoon|evening)|just now|right now|at the moment|yesterday|last night|"
     r"earlier|a minute ago|for now|in a (?:sec|minute|bit)|finally|again|nearly|almost|up since|"
-    r"minutes?|mins|just (?:sat|got|woke|had|came|saw)|for the first time|all day|all night)\b",
+    r"minutes?|mins|just (?:sat|got|woke|had|came|saw)|for the first time|(?:i'?m|we'?re) (?:\w+ )?(?:standing|sitting|walking|looking|thinking|trying|lying|nodding|crying|"
+    r"laughing|kidding)|all day|all night)\b",
     re.I,
 )
 _STRANGERS = re.compile(
@@ -162,6 +163,7 @@ _STRANGERS = re.compile(
     r"asks?|laughs?)\b",
     re.I,
 )
+_CLAUSE = re.compile(r", (?:so|but|if|because|and|which)\b| (?:so|because|in case) ", re.I)
 _NEGATED_STATE = re.compile(r"\b(?:did ?n[o']t|didn't|was ?n[o']t|wasn't|haven't|hasn't)\b", re.I)
 _ENOUGH = 2
 _FEWEST = 3
@@ -181,8 +183,9 @@ def is_substantial(sentence: str) -> bool:
 
 
 def is_detail(sentence: str) -> bool:
-    """Whether a fragment tells when, how much or who."""
-    return any(sign.search(sentence) for sign in (_DATE, _AMOUNT, _NUMBER, _PERSON)) and not _against(sentence)
+    """Whether a fragment tells when, how much, who or of what."""
+    signs = (_DATE, _AMOUNT, _NUMBER, _PERSON, _LIFE, _LASTS)
+    return any(sign.search(sentence) for sign in signs) and not _against(sentence)
 
 
 def _for(sentence: str) -> int:
@@ -206,12 +209,20 @@ def _for(sentence: str) -> int:
     )
 
 
+def is_impersonal(sentence: str) -> bool:
+    """Whether nothing tells that it is about the speaker, theirs, or how something stays."""
+    return not any(sign.search(sentence) for sign in (_SELF, _PERSON, _LIFE, _LASTS, _CONTACT))
+
+
 def _against(sentence: str) -> int:
+    first = _CLAUSE.split(sentence, maxsplit=1)[0]
+    if len(first.split()) < _FEWEST:
+        first = sentence
     return (
-        2 * (_ADDRESSED.search(sentence) is not None)
+        2 * (_ADDRESSED.search(first) is not None)
         + (_TALK.search(sentence) is not None)
         + (_MOOD.search(sentence) is not None)
-        + 2 * (_SUPPOSED.search(sentence) is not None)
+        + 2 * (_SUPPOSED.search(first) is not None)
         + (_OF_THE_DAY.search(sentence) is not None)
         + 2 * (_STRANGERS.search(sentence) is not None)
         + (_NEGATED_STATE.search(sentence) is not None)
