@@ -82,11 +82,11 @@ _REPEATED = 0.8
 def extract(turns: Sequence[Said], earlier: Sequence[Said] = ()) -> list[Extracted]:
     """What is worth keeping, in order; each text once. `earlier` turns tell whether somebody plays a part by now."""
     facts: dict[str, Extracted] = {}
-    names = set[str]().union(*(names_in(turn.text) for turn in earlier))
+    names = set[str]().union(*(names_in(turn.text, turn.role) for turn in earlier))
     scene, silent = _standing(earlier)
     for at, turn in enumerate(turns):
         before = turns[at - 1] if at else None
-        names |= names_in(turn.text)
+        names |= names_in(turn.text, turn.role)
         if turn.role == "assistant":
             statements = _of_reply(turn, at, turns[:at])
         elif turn.role == "user":
@@ -133,9 +133,7 @@ def read_turn(text: str, before: Said | None = None, scene: Scene = NO_SCENE) ->
     return TurnReading(read.text, (*parts, *read.left), scene)
 
 
-def _of_user(
-    text: str, before: Said | None, at: int, names: frozenset[str] = frozenset()
-) -> Iterator[Extracted]:
+def _of_user(text: str, before: Said | None, at: int, names: frozenset[str] = frozenset()) -> Iterator[Extracted]:
     if answer := _answer(text, before):
         yield _made(answer, "fact", "user", "an answer to what was asked", at)
         text = _rest(text)
@@ -177,7 +175,11 @@ def _of_prose(text: str, at: int, names: frozenset[str] = frozenset()) -> Iterat
             for clause in (clause for part in stated(piece) for clause in _facts_of(part)):
                 if earlier and has(OF_SOMEBODY, clause) and certainty(earlier[-1]) == "about the memory":
                     continue  # "Scrap that. She would not like it."
-                judged = judge(with_capitals(clause, names), "user") or (_of_introduction(clause) if introduces else None) or _change(clause)
+                judged = (
+                    judge(with_capitals(clause, names), "user")
+                    or (_of_introduction(clause) if introduces else None)
+                    or _change(clause)
+                )
                 if judged is None and tasks and (all_tasks or has(REQUEST, clause)) and certainty(clause) == "stated":
                     judged = "task", "a task among others"
                 if judged is not None:
@@ -216,15 +218,19 @@ def _joined_run(run: list[str]) -> list[str]:
 
 
 def _is_statement(sentence: str) -> bool:
-    return len(sentence) <= _RAMBLES and certainty(sentence) == "stated" and not (
-        sentence.endswith(":") or small_talk(sentence) or has(REQUEST, sentence) or has(IDLE, sentence)
+    return (
+        len(sentence) <= _RAMBLES
+        and certainty(sentence) == "stated"
+        and not (sentence.endswith(":") or small_talk(sentence) or has(REQUEST, sentence) or has(IDLE, sentence))
     )
 
 
 def _is_fragment(sentence: str) -> bool:
     if len(sentence.split()) > _TERSE_BEFORE or sentence.endswith(("!", ":")) or certainty(sentence) != "stated":
         return False
-    if any(has(pattern, sentence) for pattern in (FLEETING, IDLE, REQUEST, ASSENT, OF_SOMEBODY)) or small_talk(sentence):
+    if any(has(pattern, sentence) for pattern in (FLEETING, IDLE, REQUEST, ASSENT, OF_SOMEBODY)) or small_talk(
+        sentence
+    ):
         return False
     return (judged := judge(sentence, "user")) is None or judged[1] == "has substance"
 
@@ -332,7 +338,13 @@ def _answer(text: str, before: Said | None) -> str:
         has(r"\b(?:i|you|we|it|that|this)\b", reply) or not has(r"\b(?:what|where|which|who|how)\b", before.text)
     ):
         return ""
-    if certainty(reply) == "asked" or judge(reply, "user") is not None or small_talk(reply) or has(ASSENT, reply) or has(REQUEST, reply):
+    if (
+        certainty(reply) == "asked"
+        or judge(reply, "user") is not None
+        or small_talk(reply)
+        or has(ASSENT, reply)
+        or has(REQUEST, reply)
+    ):
         return ""
     asked = [sentence.text.strip() for sentence in sentences(without(before.text))]
     if (

@@ -9,12 +9,14 @@ _INSIDE = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-zà-ÿ]{2,}\b(?! [A-Z])")
 _RELATED = re.compile(
     r"\b(?:wife|husband|son|daughter|boy|girl|sister|brother|boss|niece|nephew|cousin|friend|colleague|partner|mother|"
     r"father|dog|cat|aunt|uncle),? (?:is |called |named )?(?P<name>[^\W\d_]{3,})(?=,|'s|\.|$| is\b| \d)|"
-    r"\b(?P<told>[^\W\d_]{3,})(?:'s| is|,| \()? ?(?:(?<= )\d{1,2}\b(?! ?(?:am|pm|min|h|%|€|x|:|°))|(?<=[ (])my (?:mil|wife|husband|son|"
+    r"\b(?P<told>[^\W\d_]{3,})(?:'s| is|,| \()? ?(?:(?<= )\d{1,2}\b(?! ?(?:am|pm|min|h|%|€|x|:|°))|(?<=[ (])"
+    r"my (?:mil|wife|husband|son|"
     r"daughter|sister|brother|boss|niece|nephew|cousin|friend|partner|mother|father|mum|dad|dog|cat)\b)",
     re.IGNORECASE,
 )
 _NO_NAMES = re.compile(
-    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|\w+ember|october|"
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|\w+ember|"
+    r"october|"
     r"(?:that|this|here|there|what|who|mine|yours|the|and|but|for|with|has|had|was|are|were|from|now|not|she|about|"
     r"only|till|until|since|after|before|around|over|under|next|last|just|than|like|will|mark|rose|grace|hope|faith|"
     r"bill|sue|pat|art|one|two|three|age|aged|home|house|flat|number|room|work|got|turns?|turned|him|her|them|you|"
@@ -23,11 +25,12 @@ _NO_NAMES = re.compile(
 )
 
 
-def names_in(text: str) -> frozenset[str]:
+def names_in(text: str, role: str) -> frozenset[str]:
     """Names in lower case: words with a capital inside a sentence, and words beside a relation or an age."""
-    found = {match.group() for match in _INSIDE.finditer(text)}
-    found.update(match["name"] or match["told"] for match in _RELATED.finditer(text))
-    return frozenset(name.lower() for name in found if not _NO_NAMES.fullmatch(name))
+    names = {match.group() for match in _INSIDE.finditer(text)}
+    if role == "user":
+        names.update(match["name"] or match["told"] for match in _RELATED.finditer(text))
+    return frozenset(name.lower() for name in names if not _NO_NAMES.fullmatch(name))
 
 
 def with_capitals(sentence: str, names: frozenset[str]) -> str:

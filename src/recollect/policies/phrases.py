@@ -41,7 +41,8 @@ REQUEST = (
     r"compose|regenerate|work it|move on|brainstorm|outline|name(?!'s)|sort|rank|answer|ask)\b"
 )
 LASTS = (
-    r"\b(?:always|never|forever|from now(?: on)?|in future|in the future|every time|each time|whenever|going forward|by default|"
+    r"\b(?:always|never|forever|from now(?: on)?|in future|in the future|every time|each time|whenever|"
+    r"going forward|by default|"
     r"any ?more|from here on|in general|that'?s how|"
     r"when (?:i|you|we) (?!get\b|got\b|was\b|am\b|can\b)|if i ever|ever again|every answer|every \w+ you)\b"
 )
@@ -122,7 +123,8 @@ PREFERENCE = {
     ),
     "form of the answers": (
         rf"^(?!.*\b(?:i|you) (?:always|never)\b)(?=.*{OUTPUT})(?=.*(?:{LASTS}|\bfor (?:all|any|every)\b|"
-        rf"\bmax(?:imum|\.)?\b|\bat most\b|\bno (?:lists?|bullets?|emojis?)\b|\bwhen you\b|\byour (?:answers|replies)\b|\bnot just now\b))|"
+        rf"\bmax(?:imum|\.)?\b|\bat most\b|\bno (?:lists?|bullets?|emojis?)\b|\bwhen you\b|\byour (?:answers|"
+        rf"replies)\b|\bnot just now\b))|"
         rf"^(?:(?:and|also|pls|please),? )*keep (?:the |your |all )?(?:answers|replies|paragraphs|sentences|messages|"
         rf"explanations|things|words)\b"
     ),
@@ -143,7 +145,8 @@ DECISION = {
     "goes with": (
         r"\b(?:we|i)(?:'re| are|'m| am|'ll| will)? (?:going to go with|going with|go with|went with|"
         r"sticking with|taking|replacing|quitting|not going to support|"
-        r"stick with|picked|pick(?! (?:\w+ )?up\b)|dropping|not going to use|moving to|switching to|standardi[sz]ing on)\b|"
+        r"stick with|picked|pick(?! (?:\w+ )?up\b)|dropping|not going to use|moving to|switching to|"
+        r"standardi[sz]ing on)\b|"
         r"^(?:ok(?:ay)?,? |so,? |then,? |great,? |alright,? )*let(?:'s|’s| us) (?:go with|use|stick with|pick|"
         r"choose|take|move to|switch to|drop|keep)\b"
     ),
@@ -302,7 +305,8 @@ FACT = {
         r"june|july|august|september|october|november|december|\d))\b"
     ),
     "a correction": (
-        r"^(?:actually|sorry|correction|(?:wait|no)(?=[,:])|oops|i meant|i misspoke|small correction)[,:]? (?!(?:thanks|thank|"
+        r"^(?:actually|sorry|correction|(?:wait|no)(?=[,:])|oops|i meant|i misspoke|small correction)"
+        r"[,:]? (?!(?:thanks|thank|"
         r"worries|problem|never|that's all|nothing|not (?:that|this|the|yet|really|now)|(?:not )?that one|"
         r"the other)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
         r"make (?:it|that)|not )"
@@ -339,7 +343,8 @@ VERB = (
     r"|\w'(?:s|re|ve|ll|m|d)\b"
 )
 PASSING = (
-    r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?!'ve got\b| have got\b)(?:'ve| have)? (?:just |only |also )?(?:had|ate|eat|"
+    r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?!'ve got\b| have got\b)(?:'ve| have)? (?:just |only |"
+    r"also )?(?:had|ate|eat|"
     r"went|saw|tried|was (?:looking|reading|trying|talking|about)|were (?:looking|talking|trying)|read|watched|"
     r"got|took|slept|woke|left|started|finished|made|ran) (?!.*\b(?:job|married|divorced|degree|licen[cs]e|houses?|"
     r"flat|apartment|cars?|dogs?|cats?|kids|baby|promot\w+|diagnos\w+|replaced|removed|knee|hip|surgery|"
@@ -356,12 +361,14 @@ PROMISE = (
 )
 """What the assistant means to do is its own, and what it wrote down was the user's."""
 FLEETING = (
-    r"^(?:as|like) i (?:said|told|mentioned)\b|\b(?:need|must|have|got) to (?:know|say|vent|ask you|laugh|admit|confess|go (?:now|and)|run)\b|"
+    r"^(?:as|like) i (?:said|told|mentioned)\b|\b(?:need|must|have|got) to (?:know|say|vent|ask you|laugh|admit|"
+    r"confess|go (?:now|and)|run)\b|"
     r"\bi (?:should|shall) (?:say|like|think|allow|see)\b|\bi need (?:somebody|someone)\b|"
     r"^.{0,30}\bi love (?:it|you|that|this)\b|^(?:and |so |but )?that'?ll\b|^(?:(?:and|so|but|ok|well|oh|ugh|"
     r"sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|"
     r"knackered|exhausted|"
-    r"confused|lost(?! (?:my|our|the|a|an|his|her|it)\b)|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|"
+    r"confused|lost(?! (?:my|our|the|a|an|his|her|it)\b)|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|"
+    r"crash|take)|about to (?:jump|go|"
     r"leave|eat|sleep|head|hop|board|get|make|have|start)|hang on|hold on|"
     r"one (?:sec|moment|minute)|on (?:the|my) (?:bus|train|tram|way|phone|sofa|couch)|back in|heading (?:out|off|"
     r"home|to bed)|sneezed)\b|"

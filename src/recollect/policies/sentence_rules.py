@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from recollect.policies.importance import small_talk
@@ -73,6 +73,7 @@ def _named(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace(NAME, f"(?-i:{NAME})"), re.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)
 def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
     """What sort of thing a sentence says, and by which rule; None if it is not worth keeping."""
     if role == "assistant":

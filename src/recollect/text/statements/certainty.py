@@ -18,18 +18,21 @@ _ASKS = (
     r"can|could|would|should|shall|will|may|might|have|has|had|any)"
 )
 ASKED = re.compile(
-    rf"\?[\"'”’)\]*\s]*(?:[^\w\s]|x+)*$|{_LEAD}(?!when(?:ever)? (?:i|we|you) |what (?:i|we|my|our) [\w ]{2,20}: ){_ASKS} (?:i|you|we|they|he|she|it|"
+    rf"\?[\"'”’)\]*\s]*(?:[^\w\s]|x+)*$|{_LEAD}(?!when(?:ever)? (?:i|we|you) |what (?:i|we|my|our) [\w ]{2, 20}: )"
+    rf"{_ASKS} (?:i|you|we|they|he|she|it|"
     rf"the|a|an|there|this|that|these|those|my|your|our|"
     r"is|are|was|were|do|does|did|can|could|would|should|to|about|many|much|long|often|far|old|else|some|idea|"
     r"thoughts|chance|"
-    rf"one|ones|of|does|\w+ (?:for|to|on|about|with)|tips?|ideas|advice|anyone|good|best|kind|sort|\w+(?:'s|s)? (?:do|does|did|is|are|was|"
+    rf"one|ones|of|does|\w+ (?:for|to|on|about|with)|tips?|ideas|advice|anyone|good|best|kind|sort|\w+(?:'s|s)"
+    rf"? (?:do|does|did|is|are|was|"
     rf"were|can|could|should|would|"
     rf"to|came|come)|dogs|cats|people)\b|{_LEAD}(?:whats|hows|wheres|whos|whens)\b|{_LEAD}(?:which|how come|"
     rf"what's|is|are|does) \w|{_LEAD}anyone know|{_LEAD}remind me (?:what|how|who|why|where|when|which|if)\b",
     re.I,
 )
 _SUPPOSED = re.compile(
-    rf"{_LEAD}(?:pretend\b|picture (?:this|it|a|an)\b|if\b.*\b(?:would(?:n't)?|could|'d)\b(?!.*\byou\b)|if (?:i|we|im|i'm|he|she|they|my|our|it|there|only|the|someone) (?!ever\b|ask|say|tell|don'?t|do not|"
+    rf"{_LEAD}(?:pretend\b|picture (?:this|it|a|an)\b|if\b.*\b(?:would(?:n't)?|could|'d)\b(?!.*\byou\b)|if (?:i|we|"
+    rf"im|i'm|he|she|they|my|our|it|there|only|the|someone) (?!ever\b|ask|say|tell|don'?t|do not|"
     rf"need|forget|write|send|am\b)|"
     r"if i (?:was|were|had)\b|imagine\b|suppose\b|supposing\b|let'?s (?:say|assume|imagine|suppose)\b|say (?:a|"
     r"an|i|you|we)\b|"
@@ -87,7 +90,8 @@ ABOUT_MEMORY = re.compile(
 )
 """Asks to forget, to keep nothing, or to correct. Nothing of it is a fact."""
 NOT_KEPT = re.compile(
-    r"\boff the record\b|\b(?:don'?t|do not|never) (?:put|add|write|take) (?:this|that|it)\b[^.!?]{0,20}\b(?:memory|notes|"
+    r"\boff the record\b|\b(?:don'?t|do not|never) (?:put|add|write|take) (?:this|that|it)\b[^.!?]{0,20}\b(?:memory|"
+    r"notes|"
     r"records?|file)\b|\b(?:don'?t|do not|never) (?:\w+ )?(?:remember|save|keep|store|note|log|record|"
     r"memori[sz]e|retain)\b"
     r"(?= (?:this|any(?:thing)?|nothing|a thing|what i)\b)",

@@ -81,7 +81,8 @@ _CLOSING = re.compile(
     re.I | re.M,
 )
 _MAIL_HEAD = re.compile(
-    r"^(?:from|subject|sent|cc|betreff|von|to|re|fwd?): \S.*$|^on .{6,80} wrote:[ \t]*$|^-{2,} ?(?:original|forwarded) message",
+    r"^(?:from|subject|sent|cc|betreff|von|to|re|fwd?): \S.*$|^on .{6,80} wrote:[ \t]*$|^-{2,} ?(?:original|"
+    r"forwarded) message",
     re.I | re.M,
 )
 _OWN_AGAIN = re.compile(

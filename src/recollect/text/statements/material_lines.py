@@ -67,7 +67,8 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"fn|func|function|fun) \w+|(?:if|for|while|switch|else if) ?\(.*\) ?\{?|for .+ in .+[:;]|while .+:$|"
             r"if .+:$|@\w+\s*$|"
             r"[\w.$]+ ?(?:=|:=|\+=|<-) ?(?![A-Za-z][\w' ]*(?:$|,| [a-z])|\d+ [a-z]+ [a-z])(?:[\w.\"'\[({&$*-])|"
-            r"[\w.$]+ ?(?::=|\+=|<-) ?\w|[\w$]*[._$][\w.$]* ?= ?\w|[\w.$]+=[\w.]+\s*$|assert |print\(|console\.log\(|</?\w+[^>]*>|\}|\{|"
+            r"[\w.$]+ ?(?::=|\+=|<-) ?\w|[\w$]*[._$][\w.$]* ?= ?\w|[\w.$]+=[\w.]+\s*$|assert |print\(|"
+            r"console\.log\(|</?\w+[^>]*>|\}|\{|"
             r"<\?php|//)"
             r"|.*(?:[;{]\s*$|\) ?=> ?|\bsuper\(|__\w+__)|\s*[\w.]+\([^)]*\);?\s*$"
         ),
