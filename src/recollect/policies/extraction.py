@@ -221,7 +221,13 @@ def _is_statement(sentence: str) -> bool:
     return (
         len(sentence) <= _RAMBLES
         and certainty(sentence) == "stated"
-        and not (sentence.endswith(":") or small_talk(sentence) or has(REQUEST, sentence) or has(IDLE, sentence))
+        and not (
+            sentence.endswith(":")
+            or small_talk(sentence)
+            or has(REQUEST, sentence)
+            or has(IDLE, sentence)
+            or has(FLEETING, sentence)
+        )
     )
 
 

@@ -174,7 +174,7 @@ def _lasting(sentence: str) -> bool:
 def _definite(sentence: str) -> tuple[Kind, str] | None:
     """A statement that names something: a number, or a name inside the sentence."""
     named = find(NAMED_INSIDE, any_case=False).search(sentence) or any(letter.isdigit() for letter in sentence)
-    about = not is_impersonal(sentence) or substance(sentence) >= 0
+    about = (not is_impersonal(sentence) or substance(sentence) >= 0) and not has(r"^you\b", sentence)
     if named and about and len(sentence.split()) > 4 and has(VERB, sentence):
         return "fact", "names something"
     return ("fact", "has substance") if is_substantial(sentence) else None

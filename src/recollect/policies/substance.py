@@ -188,7 +188,7 @@ _STRANGERS = re.compile(
     r"asks?|laughs?)\b",
     re.I,
 )
-_CLAUSE = re.compile(r", (?:so|but|if|because|and|which)\b| (?:so|because|in case) ", re.I)
+_CLAUSE = re.compile(r", (?:so|but|if|because|and|which|she|he|they|we|i)\b| (?:so|because|in case) ", re.I)
 _NEGATED_STATE = re.compile(r"\b(?:did ?n[o']t|didn't|was ?n[o']t|wasn't|haven't|hasn't)\b", re.I)
 _ENOUGH = 2
 _FEWEST = 3

@@ -46,6 +46,7 @@ _ENDS = re.compile(
     r"role-?play\w*|pretending|game|play)|"
     r"(?:that|it) was (?:\w+ )*(?:fun|great|brilliant|useful|helpful|good practice)|to (?:pleasanter|other|"
     r"serious) things|"
+    r"(?<!.)(?:(?:ha){2,4}|lol|lmao|love it|thanks|thank you)|"
     r"(?:ok(?:ay)?|right|now|anyway),? (?:but )?(?:seriously|serious now|for real)|(?:thanks|"
     r"thank you),? (?:that|for playing))\b",
     re.I,
@@ -62,7 +63,7 @@ _FANTASY = re.compile(
     r"pirate|ghost|robot|ai|time travell?er|knight|parrot|alien|unicorn|mermaid)\b",
     re.I,
 )
-_LONGEST_UNMARKED = 2
+_LONGEST_UNMARKED = 1
 
 
 def spoken_by_user(text: str, before: str, scene: Scene) -> tuple[str, tuple[LeftBlock, ...], Scene]:
