@@ -102,7 +102,7 @@ PREFERENCE = {
         r"easter\b|it\b)[a-z]+(?=$|[,.;!]| (?:every|any|but|honestly|always)\b)|"
         r"^my taste\b|\b(?:bores?|annoys?|irritates?|disgusts?) me\b|"
         r"^(?:and |so |but )?no [\w -]{2,40} (?:for me|ever|please|pls)\b|\bi (?:do not|"
-        r"don'?t) (?:much )?care for\b|\bi think in [a-z]+"
+        r"don'?t) (?:much )?care for\b"
     ),
     "a favourite": r"\bfavou?rites?\b",
     "how to be addressed": r"(?:^|, )(?:please |just |you can )?call me\b|\bmy pronouns\b|\bi go by\b",
@@ -157,7 +157,7 @@ DECISION = {
         r"team) (?:rule|law|policy)\b|\bcompany[- ]wide\b|"
         r"\bis (?:banned|forbidden|mandatory|not allowed)\b|\b(?:has|have) a (?:policy|rule)\b|^(?:(?:all|every|"
         r"no) [a-z][\w -]{2,30} (?:in|with|on)|(?:all|every|new|no) [a-z][\w -]{2,30} (?:go|goes|gets?|use|uses|"
-        r"logs?|must|never|always)) |\bnever on a?\b|\bgets you (?:shot|fired)\b|\bmax(?:imum)? \d+ (?:chars|"
+        r"logs?|must|never|always)) |\bnever on a?\b|\bmax(?:imum)? \d+ (?:chars|"
         r"characters|words|lines|days|people)\b|"
         r"\b(?:keys|logs|files|tests|secrets|configs?|code|docs|deploys?|services|branches|commits) (?:go|goes|"
         r"live|lives|sit|sits|logs?|happen|leave|leaves|never|always) |"
@@ -364,23 +364,22 @@ FLEETING = (
     r"^(?:as|like) i (?:said|told|mentioned)\b|\b(?:need|must|have|got) to (?:know|say|vent|ask you|laugh|admit|"
     r"confess|go (?:now|and)|run)\b|"
     r"\bi (?:should|shall) (?:say|like|think|allow|see)\b|\bi need (?:somebody|someone)\b|"
-    r"^.{0,30}\bi love (?:it|you|that|this)\b|^.{0,12}\b(?:back to it|right back|thoughts exactly)\b|^(?:and |so |but )?that'?ll\b|^(?:(?:and|so|but|ok|well|oh|ugh|"
+    r"^.{0,30}\bi love (?:it|you|that|this)\b|^(?:and |so |but )?that'?ll\b|^(?:(?:and|so|but|ok|well|oh|ugh|"
     r"sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|"
     r"knackered|exhausted|"
     r"confused|lost(?! (?:my|our|the|a|an|his|her|it)\b)|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|"
     r"crash|take)|about to (?:jump|go|"
     r"leave|eat|sleep|head|hop|board|get|make|have|start)|hang on|hold on|"
     r"one (?:sec|moment|minute)|on (?:the|my) (?:bus|train|tram|way|phone|sofa|couch)|back in|heading (?:out|off|"
-    r"home|to bed)|sneezed)\b|"
+    r"home|to bed))\b|"
     r"^(?:and |so |but )?you(?:'d)? (?:said|told|promised|mentioned|asked|swapped|forgot|left|misread|got|missed|"
     r"changed|dropped|ignored|wrote|stored)\b|^(?:that|this)(?:'s| is) (?:wrong|incorrect|off|not (?:right|"
     r"it))\b|^(?:and |so |but |ugh,? )?my (?:brain|head|fingers|face|eyes|feet|phone|battery|tea|coffee|jaw|"
     r"bum)(?:'s)? (?:is|are|was|were|hurts?|'s|at|feels?)\b|"
-    r"\bphone'?s at \d|\b(?:going to|gonna|started to) (?:snow|rain|pour)|\b(?:it'?s|it is) (?:\w+ )?(?:snowing|"
-    r"raining|pouring|freezing|chucking|hailing)|^(?:it |snow |rain |sun )(?:up to|clicks)|\bi have seen things|"
-    r"\bi'?m a clown|^i can sleep|^.{0,20}\b(?:lol|haha|lmao)$|^(?:this|that) i (?:like|love)\b|^there (?:is|"
-    r"'s) more\b|^(?:test )+|\bfair enough\b|\bwrong window\b|"
-    r"\b(?:wish me luck|don'?t mind me|bear with me|you absolute|swear to god|made me laugh|no idea why)\b"
+    r"\b(?:going to|gonna|started to) (?:snow|rain|pour)|\b(?:it'?s|it is) (?:\w+ )?(?:snowing|"
+    r"raining|pouring|freezing|chucking|hailing)|"
+    r"^.{0,20}\b(?:lol|haha|lmao)$|^(?:this|that) i (?:like|love)\b|\bfair enough\b|"
+    r"\b(?:wish me luck|don'?t mind me|bear with me|swear to god|made me laugh|no idea why)\b"
 )
 """A state of the moment."""
 THIS_TIME = (
@@ -395,7 +394,7 @@ INTRODUCES = (
     r"^[a-z]\w+ here[,.] |\b\d\d ?(?:y/?o|yo|yr|years? old)\b|\b\d\d ?[fFmM]\b|^[A-Z]\w+ [A-Z]\w+\.$|\b\d'\d|"
     r"\b\d+ ?(?:lbs?|kg|cm)\b|^[A-Z]\w+ [A-Z]\w+[.,] \d\d\b|^[A-Z][\w ]+, \d\d\b|"
     r"\b(?:[Ii] (?:work as|teach|live in|own|run)|[Ii]'?m an? [a-z]+ (?:in|at|from|for|and|with)) |\b[Bb]orn \d|"
-    r"^(?:[Rr]etired|[Ss]taff|[Ss]enior|[Jj]unior|P[Hh]D|[Ss]ingle) |\bwanted background"
+    r"^(?:[Rr]etired|[Ss]taff|[Ss]enior|[Jj]unior|P[Hh]D|[Ss]ingle) "
 )
 """Tells who speaks. Capitals count."""
 TASKS_FOLLOW = (
