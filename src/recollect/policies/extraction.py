@@ -15,6 +15,7 @@ import msgspec
 
 from recollect.policies import foreign
 from recollect.policies.importance import small_talk
+from recollect.policies.names import names_in, with_capitals
 from recollect.policies.phrases import (
     ASKS_USER,
     ASSENT,
@@ -23,6 +24,7 @@ from recollect.policies.phrases import (
     FLEETING,
     IDLE,
     INTRODUCES,
+    LASTS,
     NAMED_INSIDE,
     NAMES_SOMEBODY,
     OF_SOMEBODY,
@@ -31,6 +33,7 @@ from recollect.policies.phrases import (
     VITAL,
 )
 from recollect.policies.sentence_rules import Kind, find, has, judge
+from recollect.policies.substance import is_detail, is_substantial
 from recollect.text.fence import without
 from recollect.text.sentences import sentences
 from recollect.text.statements.certainty import NOT_KEPT, NOTHING_KEPT, certainty, stated
@@ -79,11 +82,13 @@ _REPEATED = 0.8
 def extract(turns: Sequence[Said], earlier: Sequence[Said] = ()) -> list[Extracted]:
     """What is worth keeping, in order; each text once. `earlier` turns tell whether somebody plays a part by now."""
     facts: dict[str, Extracted] = {}
+    names = set[str]().union(*(names_in(turn.text, turn.role) for turn in earlier))
     for at, (turn, words) in enumerate(zip(turns, own_words(turns, earlier), strict=True)):
+        names |= names_in(turn.text, turn.role)
         if turn.role == "assistant":
             statements = _of_reply(turn, at, turns[:at])
         else:
-            statements = _of_user(words, turns[at - 1] if at else None, at) if words else iter(())
+            statements = _of_user(words, turns[at - 1] if at else None, at, frozenset(names)) if words else iter(())
         for fact in statements:
             facts.setdefault(fact.text, fact)
     return list(facts.values())
@@ -141,7 +146,7 @@ def read_turn(text: str, before: Said | None = None, scene: Scene = NO_SCENE) ->
     return TurnReading(read.text, (*parts, *read.left), scene)
 
 
-def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
+def _of_user(text: str, before: Said | None, at: int, names: frozenset[str] = frozenset()) -> Iterator[Extracted]:
     if answer := _answer(text, before):
         yield made(answer, "fact", "user", "an answer to what was asked", at)
         text = _rest(text)
@@ -154,7 +159,7 @@ def _of_user(text: str, before: Said | None, at: int) -> Iterator[Extracted]:
         if part.item:
             yield made(part.text, _kind_of_item(part.text), "user", "an item of a list", at)
         else:
-            yield from _of_prose(part.text, at)
+            yield from _of_prose(part.text, at, names)
 
 
 def _of_foreign(text: str, spoken_in: str, at: int) -> Iterator[Extracted]:
@@ -166,10 +171,11 @@ def _of_foreign(text: str, spoken_in: str, at: int) -> Iterator[Extracted]:
                 yield made(piece, judged[0], "user", judged[1], at)
 
 
-def _of_prose(text: str, at: int) -> Iterator[Extracted]:
+def _of_prose(text: str, at: int, names: frozenset[str] = frozenset()) -> Iterator[Extracted]:
     earlier: list[str] = []
-    spoken = [sentence.text.strip() for sentence in sentences(text) if not sentence.code]
+    spoken = list(_telegrams([sentence.text.strip() for sentence in sentences(text) if not sentence.code]))
     introduces = introduction(spoken)
+    all_tasks = bool(spoken) and spoken[0].endswith(":") and has(TASKS_FOLLOW, spoken[0])
     tasks = any(has(TASKS_FOLLOW, sentence) for sentence in spoken)
     for sentence in spoken:
         if sentence.endswith(":"):
@@ -180,17 +186,79 @@ def _of_prose(text: str, at: int) -> Iterator[Extracted]:
             continue
         for piece in _pieces(sentence):
             for clause in (clause for part in stated(piece) for clause in _facts_of(part)):
-                judged = judge(clause, "user") or (_of_introduction(clause) if introduces else None) or _change(clause)
-                if judged is None and tasks and has(REQUEST, clause) and certainty(clause) == "stated":
+                if earlier and has(OF_SOMEBODY, clause) and certainty(earlier[-1]) == "about the memory":
+                    continue  # "Scrap that. She would not like it."
+                judged = (
+                    judge(with_capitals(clause, names), "user")
+                    or (_of_introduction(clause) if introduces else None)
+                    or _change(clause)
+                )
+                if judged is None and tasks and (all_tasks or has(REQUEST, clause)) and certainty(clause) == "stated":
                     judged = "task", "a task among others"
                 if judged is not None:
                     yield made(_with_name(clause, earlier), judged[0], "user", judged[1], at)
         earlier.append(sentence)
 
 
+_TERSE, _TERSE_BEFORE = 4, 7
+"""Words of a fragment that says something only with what stands before it, and of what stands there."""
+
+
+def _telegrams(spoken: list[str]) -> Iterator[str]:
+    """Sentences, and fragments such as "easter w mother. novi sad. by car" as one, with commas.
+
+    A date, an amount or a relation also belongs to a whole sentence before it: "They put it off. 2 December now."
+    """
+    run: list[str] = []
+    terse = False
+    for sentence in spoken:
+        fragment = _is_fragment(sentence)
+        if run and len(sentence.split()) <= _TERSE and fragment and (terse or is_detail(sentence)):
+            run.append(sentence)
+            continue
+        yield from _joined_run(run)
+        run, terse = [], fragment
+        if fragment or _is_statement(sentence):
+            run = [sentence]
+        else:
+            yield sentence
+    yield from _joined_run(run)
+
+
+def _joined_run(run: list[str]) -> list[str]:
+    joined = ", ".join([*(fragment.rstrip(".!") for fragment in run[:-1]), *run[-1:]])
+    return [joined] if len(run) > 1 and (is_substantial(joined) or judge(joined, "user")) else run
+
+
+def _is_statement(sentence: str) -> bool:
+    return (
+        len(sentence) <= _RAMBLES
+        and certainty(sentence) == "stated"
+        and not (
+            sentence.endswith(":")
+            or small_talk(sentence)
+            or has(REQUEST, sentence)
+            or has(IDLE, sentence)
+            or has(FLEETING, sentence)
+        )
+    )
+
+
+def _is_fragment(sentence: str) -> bool:
+    if len(sentence.split()) > _TERSE_BEFORE or sentence.endswith(("!", ":")) or certainty(sentence) != "stated":
+        return False
+    if any(has(pattern, sentence) for pattern in (FLEETING, IDLE, REQUEST, ASSENT, OF_SOMEBODY)) or small_talk(
+        sentence
+    ):
+        return False
+    return (judged := judge(sentence, "user")) is None or judged[1] == "has substance"
+
+
 def _change(sentence: str) -> tuple[Kind, str] | None:
     """What tells where somebody lives, works and the like, or that something is off, however it is said."""
-    if certainty(sentence) != "stated" or sentence.endswith("?") or len(sentence.split()) < _FEWEST:
+    if certainty(sentence) != "stated" or len(sentence.split()) < _FEWEST:
+        return None
+    if has(REQUEST, sentence) and not has(LASTS, sentence):
         return None
     statement = read(sentence)
     if statement.unsure or statement.temporary:
@@ -290,7 +358,13 @@ def _answer(text: str, before: Said | None) -> str:
         has(r"\b(?:i|you|we|it|that|this)\b", reply) or not has(r"\b(?:what|where|which|who|how)\b", before.text)
     ):
         return ""
-    if judge(reply, "user") is not None or small_talk(reply) or has(ASSENT, reply) or has(REQUEST, reply):
+    if (
+        certainty(reply) == "asked"
+        or judge(reply, "user") is not None
+        or small_talk(reply)
+        or has(ASSENT, reply)
+        or has(REQUEST, reply)
+    ):
         return ""
     asked = [sentence.text.strip() for sentence in sentences(without(before.text))]
     if (
@@ -315,7 +389,11 @@ def _rest(text: str) -> str:
 def _language(text: str) -> str:
     """The language of a turn. Short ones are English if they have one English word."""
     code = foreign.turn_language(text)
-    return foreign.ENGLISH if code == foreign.UNKNOWN and has(ENGLISH, text) else code
+    english = has(ENGLISH, text) or (
+        all(letter.isascii() for letter in text if letter.isalpha())
+        and any(is_substantial(line) or judge(line, "user") for line in text.splitlines())
+    )
+    return foreign.ENGLISH if code == foreign.UNKNOWN and english else code
 
 
 def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
@@ -335,7 +413,7 @@ def _of_introduction(sentence: str) -> tuple[Kind, str] | None:
         None
         if has(
             r"^(?:anyway|ok|intro|\w+ intro|also|classic|lovely|truly|yes|no|ps)\b.{0,12}$|^[a-z ]+ ideas\b|"
-            r"^just \w+ing\b|^ok you wanted\b|\ball over the shop\b",
+            r"^just \w+ing\b|^\w+(?: \w+)? or \w+|^ok you wanted\b|\ball over the shop\b",
             word,
         )
         else ("fact", "an introduction")

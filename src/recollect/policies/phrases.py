@@ -38,10 +38,11 @@ REQUEST = (
     r"convert|calculate|compute|plan|think|see|continue|start|stop|open|read|run|send|book|order|print|format|"
     r"shorten|expand|proofread|edit|review|analy[sz]e|debug|implement|refactor|test|walk|go|take|put|set|pick|"
     r"guess|imagine|assume|consider|say|repeat|wait|hold|do|provide|include|keep it|be|use it|come|get|turn|"
-    r"move on|brainstorm|outline|name|sort|rank|answer|ask)\b"
+    r"compose|regenerate|work it|move on|brainstorm|outline|name(?!'s)|sort|rank|answer|ask)\b"
 )
 LASTS = (
-    r"\b(?:always|never|from now on|in future|in the future|every time|whenever|going forward|by default|"
+    r"\b(?:always|never|forever|from now(?: on)?|in future|in the future|every time|each time|whenever|"
+    r"going forward|by default|"
     r"any ?more|from here on|in general|that'?s how|"
     r"when (?:i|you|we) (?!get\b|got\b|was\b|am\b|can\b)|if i ever|ever again|every answer|every \w+ you)\b"
 )
@@ -79,6 +80,11 @@ IDLE = (
 )
 """Says something about the talk itself, or about a passing mood."""
 
+OUTPUT = (
+    r"\b(?:answers?|repl(?:y|ies)|summar(?:y|ies)|lists?|lines|points|words|bullets?|spelling|format|sign|quote|skip|"
+    r"explain|details|tl;?dr|tone|emojis?|sentences|paragraphs|headings|recipes?|mails?|messages?|units|dates)\b"
+)
+"""Words for what the assistant writes."""
 PREFERENCE = {
     "likes or dislikes": (
         rf"\b(?:{WHO}|i|who) {ADVERB}(?:prefers?|likes?|loves?|enjoys?|hates?|dislikes?|adores?|favou?rs?|"
@@ -96,10 +102,10 @@ PREFERENCE = {
         r"easter\b|it\b)[a-z]+(?=$|[,.;!]| (?:every|any|but|honestly|always)\b)|"
         r"^my taste\b|\b(?:bores?|annoys?|irritates?|disgusts?) me\b|"
         r"^(?:and |so |but )?no [\w -]{2,40} (?:for me|ever|please|pls)\b|\bi (?:do not|"
-        r"don'?t) (?:much )?care for\b|\bi think in [a-z]+"
+        r"don'?t) (?:much )?care for\b"
     ),
     "a favourite": r"\bfavou?rites?\b",
-    "how to be addressed": r"^(?:please |just |you can )?call me\b|\bmy pronouns\b|\bi go by\b",
+    "how to be addressed": r"(?:^|, )(?:please |just |you can )?call me\b|\bmy pronouns\b|\bi go by\b",
     "how to answer": (
         r"(?:^|[,:;.] (?:and |but )?)(?:please |pls |kindly )*(?:don'?t|do not|never|don'?t ever|"
         r"stop) (?:ever )?(?:sugar-?coat|flatter|butter|patronis|patroniz|"
@@ -114,6 +120,13 @@ PREFERENCE = {
         r"\bwhen i ask (?:for|you|about)\b|\bprose\b.*\bforward\b|"
         r"\bhow i (?:like|want|learn)\b|\b(?:english|german|french|spanish|swedish|dutch|italian) (?:for chat|"
         r"only|please when)"
+    ),
+    "form of the answers": (
+        rf"^(?!.*\b(?:i|you) (?:always|never)\b)(?=.*{OUTPUT})(?=.*(?:{LASTS}|\bfor (?:all|any|every)\b|"
+        rf"\bmax(?:imum|\.)?\b|\bat most\b|\bno (?:lists?|bullets?|emojis?)\b|\bwhen you\b|\byour (?:answers|"
+        rf"replies)\b|\bnot just now\b))|"
+        rf"^(?:(?:and|also|pls|please),? )*keep (?:the |your |all )?(?:answers|replies|paragraphs|sentences|messages|"
+        rf"explanations|things|words)\b"
     ),
     "a lasting wish": (
         rf"^(?:please |i want you to |i(?:'d| would) like you to |you should )?(?:always|never|from now on|"
@@ -132,7 +145,8 @@ DECISION = {
     "goes with": (
         r"\b(?:we|i)(?:'re| are|'m| am|'ll| will)? (?:going to go with|going with|go with|went with|"
         r"sticking with|taking|replacing|quitting|not going to support|"
-        r"stick with|picked|pick|dropping|not going to use|moving to|switching to|standardi[sz]ing on)\b|"
+        r"stick with|picked|pick(?! (?:\w+ )?up\b)|dropping|not going to use|moving to|switching to|"
+        r"standardi[sz]ing on)\b|"
         r"^(?:ok(?:ay)?,? |so,? |then,? |great,? |alright,? )*let(?:'s|’s| us) (?:go with|use|stick with|pick|"
         r"choose|take|move to|switch to|drop|keep)\b"
     ),
@@ -143,7 +157,7 @@ DECISION = {
         r"team) (?:rule|law|policy)\b|\bcompany[- ]wide\b|"
         r"\bis (?:banned|forbidden|mandatory|not allowed)\b|\b(?:has|have) a (?:policy|rule)\b|^(?:(?:all|every|"
         r"no) [a-z][\w -]{2,30} (?:in|with|on)|(?:all|every|new|no) [a-z][\w -]{2,30} (?:go|goes|gets?|use|uses|"
-        r"logs?|must|never|always)) |\bnever on a?\b|\bgets you (?:shot|fired)\b|\bmax(?:imum)? \d+ (?:chars|"
+        r"logs?|must|never|always)) |\bnever on a?\b|\bmax(?:imum)? \d+ (?:chars|"
         r"characters|words|lines|days|people)\b|"
         r"\b(?:keys|logs|files|tests|secrets|configs?|code|docs|deploys?|services|branches|commits) (?:go|goes|"
         r"live|lives|sit|sits|logs?|happen|leave|leaves|never|always) |"
@@ -185,7 +199,7 @@ TASK = {
         rf"\b(?:i|we|{NAME})(?:'ll| will) [a-z]+ .*\b(?:tomorrow|tonight|next|on (?:mon|tues|wednes|thurs|fri|"
         rf"satur|sun)day|in (?:january|february|march|april|may|june|july|august|september|october|november|"
         rf"december)|this (?:week|month|evening|afternoon|weekend))\b|\b(?:i|we) promised\b|\bi (?:plan|intend|"
-        rf"want|hope|aim) to\b"
+        rf"want|hope|aim) to\b(?! (?:say|know|ask|hear|thank)\b)"
     ),
 }
 FAILURE = {
@@ -291,7 +305,8 @@ FACT = {
         r"june|july|august|september|october|november|december|\d))\b"
     ),
     "a correction": (
-        r"^(?:actually|sorry|correction|wait|no|oops|i meant|i misspoke|small correction)[,:]? (?!(?:thanks|thank|"
+        r"^(?:actually|sorry|correction|(?:wait|no)(?=[,:])|oops|i meant|i misspoke|small correction)"
+        r"[,:]? (?!(?:thanks|thank|"
         r"worries|problem|never|that's all|nothing|not (?:that|this|the|yet|really|now)|(?:not )?that one|"
         r"the other)\b)(?:it(?:'s| is| was)|i meant|my|the|we|he|she|they|i |"
         r"make (?:it|that)|not )"
@@ -299,21 +314,23 @@ FACT = {
     "who belongs to whom": (
         rf"\b(?:my|our|his|her) (?:partner|wife|husband|son|daughter|sister|brother|mother|father|mum|mom|dad|boss|"
         rf"manager|doctor|dentist|neighbou?r|friend|colleague|cat|dog|cousin|aunt|uncle|girlfriend|boyfriend|"
-        rf"landlord|vet|therapist|accountant)s?,? {NAME}"
+        rf"landlord|vet|therapist|accountant|niece|nephew|flatmate|grandson|granddaughter|fianc[eé]e?|tutor|teacher|"
+        rf"coach|agent|supervisor|gran|nan|grandma|grandpa)s?,? {NAME}"
     ),
     "what one gets": (
         r"\bi (?:often |always |usually |sometimes |badly )*get (?!(?:it|that|this|the idea|you|why|what|how|to|"
         r"a chance|back)\b)[a-z]+"
     ),
     "of somebody named before": (
-        r"^(?:and |so |but )?(?:he|she|they|it)(?:'s|'re)? (?:says?|said|thinks?|told|reckons?|wants?|turns?|"
+        r"^(?:and |so |but )?(?:he|she|they|it)(?:'s|'re)? (?:wants?|turns?|"
         r"turned|is|are|was|were|has|have|had|lives?|works?|moved|likes?|loves?|hates?|"
         r"prefers?|studies|plays?|speaks?|costs?|runs?|uses?|needs?|allergic|\d|a|an|the|called|named|born|from|"
         r"in|vegetarian|vegan|married|expecting|starting)\b"
     ),
 }
+GREETING = r"^(?:hi|hello|hey|hiya|good (?:morning|evening|afternoon)|kia ora)\b[^\w]*"
 GOES_ON = r"[,;:—–-] |, (?:and|but|so) | (?:and|but|because) "
-NAMED_INSIDE = r"(?<=[a-z,;:] )(?!I\b|I'|OK\b|TV\b)[A-Z][\w'-]+"
+NAMED_INSIDE = r"(?<=[a-z,;:] )(?!I\b|I'|OK\b|TV\b|[A-Z]{5,}\b)[A-Z][\w'-]+"
 VERB = (
     r"\b(?:is|are|was|were|am|be|been|has|have|had|do|does|did|will|would|can|can't|could|must|should|may|"
     r"might|won't|"
@@ -326,7 +343,8 @@ VERB = (
     r"|\w'(?:s|re|ve|ll|m|d)\b"
 )
 PASSING = (
-    r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?:'ve| have)? (?:just |only |also )?(?:had|ate|eat|"
+    r"^(?:(?:and|so|but|well|oh|yes|yeah|no)[,.!]? )*(?:i|we)(?!'ve got\b| have got\b)(?:'ve| have)? (?:just |only |"
+    r"also )?(?:had|ate|eat|"
     r"went|saw|tried|was (?:looking|reading|trying|talking|about)|were (?:looking|talking|trying)|read|watched|"
     r"got|took|slept|woke|left|started|finished|made|ran) (?!.*\b(?:job|married|divorced|degree|licen[cs]e|houses?|"
     r"flat|apartment|cars?|dogs?|cats?|kids|baby|promot\w+|diagnos\w+|replaced|removed|knee|hip|surgery|"
@@ -343,24 +361,25 @@ PROMISE = (
 )
 """What the assistant means to do is its own, and what it wrote down was the user's."""
 FLEETING = (
-    r"\b(?:need|must|have|got) to (?:know|say|vent|ask you|laugh|admit|confess|go (?:now|and)|run)\b|"
+    r"^(?:as|like) i (?:said|told|mentioned)\b|\b(?:need|must|have|got) to (?:know|say|vent|ask you|laugh|admit|"
+    r"confess|go (?:now|and)|run)\b|"
     r"\bi (?:should|shall) (?:say|like|think|allow|see)\b|\bi need (?:somebody|someone)\b|"
     r"^.{0,30}\bi love (?:it|you|that|this)\b|^(?:and |so |but )?that'?ll\b|^(?:(?:and|so|but|ok|well|oh|ugh|"
     r"sorry|right|anyway|lol),? )*(?:(?:i'?m|we'?re|im|i am) )?(?:brb|gtg|bored|starving|hungry|thirsty|"
     r"knackered|exhausted|"
-    r"confused|lost|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|crash|take)|about to (?:jump|go|"
+    r"confused|lost(?! (?:my|our|the|a|an|his|her|it)\b)|dead|freezing|off to|gonna (?:grab|eat|get|have|go|sleep|"
+    r"crash|take)|about to (?:jump|go|"
     r"leave|eat|sleep|head|hop|board|get|make|have|start)|hang on|hold on|"
     r"one (?:sec|moment|minute)|on (?:the|my) (?:bus|train|tram|way|phone|sofa|couch)|back in|heading (?:out|off|"
-    r"home|to bed)|sneezed)\b|"
+    r"home|to bed))\b|"
     r"^(?:and |so |but )?you(?:'d)? (?:said|told|promised|mentioned|asked|swapped|forgot|left|misread|got|missed|"
     r"changed|dropped|ignored|wrote|stored)\b|^(?:that|this)(?:'s| is) (?:wrong|incorrect|off|not (?:right|"
     r"it))\b|^(?:and |so |but |ugh,? )?my (?:brain|head|fingers|face|eyes|feet|phone|battery|tea|coffee|jaw|"
     r"bum)(?:'s)? (?:is|are|was|were|hurts?|'s|at|feels?)\b|"
-    r"\bphone'?s at \d|\b(?:going to|gonna|started to) (?:snow|rain|pour)|\b(?:it'?s|it is) (?:\w+ )?(?:snowing|"
-    r"raining|pouring|freezing|chucking|hailing)|^(?:it |snow |rain |sun )(?:up to|clicks)|\bi have seen things|"
-    r"\bi'?m a clown|^i can sleep|^.{0,20}\b(?:lol|haha|lmao)$|^(?:this|that) i (?:like|love)\b|^there (?:is|"
-    r"'s) more\b|^(?:test )+|\bfair enough\b|\bwrong window\b|"
-    r"\b(?:wish me luck|don'?t mind me|bear with me|you absolute|swear to god|made me laugh|no idea why)\b"
+    r"\b(?:going to|gonna|started to) (?:snow|rain|pour)|\b(?:it'?s|it is) (?:\w+ )?(?:snowing|"
+    r"raining|pouring|freezing|chucking|hailing)|"
+    r"^.{0,20}\b(?:lol|haha|lmao)$|^(?:this|that) i (?:like|love)\b|\bfair enough\b|"
+    r"\b(?:wish me luck|don'?t mind me|bear with me|swear to god|made me laugh|no idea why)\b"
 )
 """A state of the moment."""
 THIS_TIME = (
@@ -375,12 +394,12 @@ INTRODUCES = (
     r"^[a-z]\w+ here[,.] |\b\d\d ?(?:y/?o|yo|yr|years? old)\b|\b\d\d ?[fFmM]\b|^[A-Z]\w+ [A-Z]\w+\.$|\b\d'\d|"
     r"\b\d+ ?(?:lbs?|kg|cm)\b|^[A-Z]\w+ [A-Z]\w+[.,] \d\d\b|^[A-Z][\w ]+, \d\d\b|"
     r"\b(?:[Ii] (?:work as|teach|live in|own|run)|[Ii]'?m an? [a-z]+ (?:in|at|from|for|and|with)) |\b[Bb]orn \d|"
-    r"^(?:[Rr]etired|[Ss]taff|[Ss]enior|[Jj]unior|P[Hh]D|[Ss]ingle) |\bwanted background"
+    r"^(?:[Rr]etired|[Ss]taff|[Ss]enior|[Jj]unior|P[Hh]D|[Ss]ingle) "
 )
 """Tells who speaks. Capitals count."""
 TASKS_FOLLOW = (
     r"\bthings? (?:to (?:be done|do)|i (?:have|need) to do)\b|\bto-?do\b|\bon my list\b|\bi will forget\b|"
-    r"\bhold me to\b|\bdon'?t let me forget\b"
+    r"^(?:must|need|got to|have to)\b[ \w]{0,15}:$|\bhold me to\b|\bdon'?t let me forget\b"
 )
 """After it orders are the speaker's own tasks."""
 MAY_DO = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from recollect.policies.importance import small_talk
@@ -15,6 +15,7 @@ from recollect.policies.phrases import (
     FAILURE,
     FLEETING,
     GOES_ON,
+    GREETING,
     IDLE,
     INSTRUCTS,
     LASTS,
@@ -35,6 +36,7 @@ from recollect.policies.phrases import (
     TOLD,
     VERB,
 )
+from recollect.policies.substance import is_impersonal, is_substantial, substance
 from recollect.text.statements.certainty import certainty
 
 Kind = Literal["decision", "preference", "fact", "task", "error"]
@@ -43,6 +45,22 @@ Kind = Literal["decision", "preference", "fact", "task", "error"]
 @cache
 def find(pattern: str, any_case: bool = True, multiline: bool = False) -> re.Pattern[str]:
     return re.compile(pattern, (re.IGNORECASE if any_case else 0) | (re.MULTILINE if multiline else 0))
+
+
+_ANY = -9
+_IN_SPITE_OF_TODAY = 3
+_LEAST = {
+    "of somebody": 1,
+    "what one has and does": 2,
+    "how a thing is": 2,
+    "of somebody named before": 1,
+    "has done": 1,
+    "of oneself without a subject": 1,
+    "likes or dislikes": 1,
+}
+"""Rules whose phrases also tell stories: so much `substance` makes a lasting statement of them."""
+_LONG_GREETING = 4
+"""Words from which on a greeting is followed by more."""
 
 
 def has(pattern: str, text: str) -> bool:
@@ -55,6 +73,7 @@ def _named(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace(NAME, f"(?-i:{NAME})"), re.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)
 def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
     """What sort of thing a sentence says, and by which rule; None if it is not worth keeping."""
     if role == "assistant":
@@ -69,13 +88,16 @@ def judge(sentence: str, role: str) -> tuple[Kind, str] | None:
         return None
     if has(MAY_DO, sentence):
         return "task", "a plan that is not sure"
+    sentence = find(GREETING).sub("", sentence) if len(sentence.split()) > _LONG_GREETING else sentence
     if has(IDLE, sentence) and not has(r"^(?:so |and |but )?it'?s .*\bnow\b", sentence):
         return _beside_idle(sentence)
     lasting = has(REQUEST, sentence) and has(LASTS, sentence)
     judged = _kind(sentence) or (("preference", "a lasting wish") if lasting else _definite(sentence))
-    if judged and _for_now(judged, sentence):
+    if judged and (_for_now(judged, sentence) or substance(sentence) < _LEAST.get(judged[1], _ANY)):
         return None
-    passing = has(PASSING, sentence) or (has(TODAY, sentence) and not has(FACT["a change"], sentence))
+    passing = has(PASSING, sentence) or (
+        has(TODAY, sentence) and not has(FACT["a change"], sentence) and substance(sentence) < _IN_SPITE_OF_TODAY
+    )
     return None if judged and judged[0] == "fact" and passing else judged
 
 
@@ -96,7 +118,7 @@ def _wanted(sentence: str) -> tuple[Kind, str] | None:
     if has(REMEMBER, sentence) and len(sentence.split()) > 3 and not sentence.endswith("?"):
         kind = "task" if has(r"\b(?:forget|remember) to\b", sentence) else (_kind(sentence) or ("fact", ""))[0]
         return kind, "asked to be remembered"
-    states = not sentence.endswith("?") or has(r"\bi (?:am|have)\b|\bi'm\b", sentence)
+    states = certainty(sentence) != "asked" or has(r"\bi (?:am|have)\b|\bi'm\b", sentence)
     if states and has(OVERRULES, sentence) and has(TOLD, sentence):
         return "fact", "matters whatever is around it"
     if has(ASKS_TO, sentence) and has(INSTRUCTS, sentence) and not has(r"\bremember\b", sentence):
@@ -110,6 +132,8 @@ def _beside_idle(sentence: str) -> tuple[Kind, str] | None:
     """ "It is on Friday" is idle talk, unless it corrects something, or goes on to say more."""
     if has(FACT["a correction"], sentence):
         return "fact", "a correction"
+    if _named(FACT["who belongs to whom"]).search(sentence):
+        return "fact", "who belongs to whom"
     rest = find(GOES_ON).split(sentence, maxsplit=1)
     return judge(rest[1], "user") if len(rest) > 1 and len(rest[1].split()) > 4 else None
 
@@ -160,7 +184,10 @@ def _lasting(sentence: str) -> bool:
 def _definite(sentence: str) -> tuple[Kind, str] | None:
     """A statement that names something: a number, or a name inside the sentence."""
     named = find(NAMED_INSIDE, any_case=False).search(sentence) or any(letter.isdigit() for letter in sentence)
-    return ("fact", "names something") if named and len(sentence.split()) > 4 and has(VERB, sentence) else None
+    about = (not is_impersonal(sentence) or substance(sentence) >= 0) and not has(r"^you\b", sentence)
+    if named and about and len(sentence.split()) > 4 and has(VERB, sentence):
+        return "fact", "names something"
+    return ("fact", "has substance") if is_substantial(sentence) else None
 
 
 def _kind(sentence: str) -> tuple[Kind, str] | None:

@@ -18,18 +18,21 @@ _ASKS = (
     r"can|could|would|should|shall|will|may|might|have|has|had|any)"
 )
 ASKED = re.compile(
-    rf"\?[\"'”’)\]*\s]*(?:[^\w\s]|x+)*$|{_LEAD}(?!when(?:ever)? (?:i|we|you) ){_ASKS} (?:i|you|we|they|he|she|it|"
+    rf"\?[\"'”’)\]*\s]*(?:[^\w\s]|x+)*$|{_LEAD}(?!when(?:ever)? (?:i|we|you) |what (?:i|we|my|our) [\w ]{2, 20}: )"
+    rf"{_ASKS} (?:i|you|we|they|he|she|it|"
     rf"the|a|an|there|this|that|these|those|my|your|our|"
     r"is|are|was|were|do|does|did|can|could|would|should|to|about|many|much|long|often|far|old|else|some|idea|"
     r"thoughts|chance|"
-    rf"one|ones|of|does|tips?|ideas|advice|anyone|good|best|kind|sort|\w+(?:'s|s)? (?:do|does|did|is|are|was|"
+    rf"one|ones|of|does|\w+ (?:for|to|on|about|with)|tips?|ideas|advice|anyone|good|best|kind|sort|\w+(?:'s|s)"
+    rf"? (?:do|does|did|is|are|was|"
     rf"were|can|could|should|would|"
     rf"to|came|come)|dogs|cats|people)\b|{_LEAD}(?:whats|hows|wheres|whos|whens)\b|{_LEAD}(?:which|how come|"
     rf"what's|is|are|does) \w|{_LEAD}anyone know|{_LEAD}remind me (?:what|how|who|why|where|when|which|if)\b",
     re.I,
 )
 _SUPPOSED = re.compile(
-    rf"{_LEAD}(?:if (?:i|we|he|she|they|my|our|it|there|only|the|someone) (?!ever\b|ask|say|tell|don'?t|do not|"
+    rf"{_LEAD}(?:pretend\b|picture (?:this|it|a|an)\b|if\b.*\b(?:would(?:n't)?|could|'d)\b(?!.*\byou\b)|if (?:i|we|"
+    rf"im|i'm|he|she|they|my|our|it|there|only|the|someone) (?!ever\b|ask|say|tell|don'?t|do not|"
     rf"need|forget|write|send|am\b)|"
     r"if i (?:was|were|had)\b|imagine\b|suppose\b|supposing\b|let'?s (?:say|assume|imagine|suppose)\b|say (?:a|"
     r"an|i|you|we)\b|"
@@ -69,7 +72,10 @@ ABOUT_MEMORY = re.compile(
     r"memori[sz]e|retain|hold on to|write down)\b"
     r"(?= (?:this|that|it|any|anything|nothing|a thing|the|what|my|of)\b)|\b(?:forget|forgot) (?:about )?(?:that|"
     r"what) i (?:said|told)|"
-    r"\boff the record\b|\bnot for the record\b|\b(?:i don'?t want (?:it|this|that) (?:popping|coming|showing|"
+    r"\boff the record\b|\bnot for the record\b|\b(?:let|should|must|may) (?:that|this|it) not stay\b|"
+    r"\b(?:not|n't|dont) (?:go|stay|end up|land|be) (?:here|in (?:your|the) (?:memory|notes|records?|file))\b|"
+    r"\b(?:that|this|the) (?:stuff|thing|bit|part)\b[^.!?]{0,40}\b(?:scrap|bin|strike|lose|forget|drop) (?:it|that)\b|"
+    r"\b(?:i don'?t want (?:it|this|that) (?:popping|coming|showing|"
     r"floating|turning)|"
     r"stop (?:bringing|mentioning|reminding))\b|\bplease (?:forget|lose|erase)\b|\bun-?know\b|\b(?:drop|"
     r"forget) it\b|\btake (?:that|this|it) off\b|\bwipe everything\b|"
@@ -84,7 +90,9 @@ ABOUT_MEMORY = re.compile(
 )
 """Asks to forget, to keep nothing, or to correct. Nothing of it is a fact."""
 NOT_KEPT = re.compile(
-    r"\boff the record\b|\b(?:don'?t|do not|never) (?:\w+ )?(?:remember|save|keep|store|note|log|record|"
+    r"\boff the record\b|\b(?:don'?t|do not|never) (?:put|add|write|take) (?:this|that|it)\b[^.!?]{0,20}\b(?:memory|"
+    r"notes|"
+    r"records?|file)\b|\b(?:don'?t|do not|never) (?:\w+ )?(?:remember|save|keep|store|note|log|record|"
     r"memori[sz]e|retain)\b"
     r"(?= (?:this|any(?:thing)?|nothing|a thing|what i)\b)",
     re.I,
@@ -98,7 +106,9 @@ _SECRET = re.compile(
     r"safe code|door code|"
     r"alarm code|gate code|unlock code)(?:'s)?\b(?=[^.!?]*(?:\d{3,}|\d\d-\d\d|[:=] ?\S{4,}|"
     r"\b\S*[A-Za-z]\S*[\d!@#$%^&*]\S*\b))|"
-    r"\bsk-[\w-]{10,}|\b(?:\d{4}[ -]){3}\d{4}\b|\b\d{3}-\d\d-\d{4}\b|\bcard (?:number )?\d{4}\b",
+    r"\b(?:sk-|gh[pousr]_|xox[abp]-|eyJ|AKIA)[\w.-]{10,}|\bbearer \S{12,}|\b(?:p|pass|pw): ?(?=\S*[\d!])\S{5,}|"
+    r"\b(?:safe|vault|locker|gate|alarm|padlock)\b[^.!?]{0,15}\b(?:opens? with|code|is|to)\b[^.!?]{0,8}\d\d[\d-]+|"
+    r"\b(?:\d{4}[ -]){3}\d{4}\b|\b\d{3}-\d\d-\d{4}\b|\bcard (?:number )?\d{4}\b",
     re.I,
 )
 _INSIDE = (
@@ -111,6 +121,8 @@ _INSIDE = (
         re.I,
     ),
 )
+_AFTER_QUESTION = re.compile(r"[,;:–—-]+ (?=(?:i'?m|i'?ve|i am|i have|my|we'?re|we'?ve|we are|we have|our)\b)", re.I)
+_ASIDE = re.compile(r"\((?P<told>(?:i'?m|i'?ve|i am|i have|my|we'?re|we'?ve|we are|we have|our)\b[^()]{4,})\)", re.I)
 _TAIL = re.compile(r",? (?:so|and|but|then)$", re.I)
 _BEFORE_QUESTION = re.compile(
     rf"[,;:–—-]+ (?:(?:so|and|but|also|then|any|now) )*(?={_ASKS}\b(?! (?:my|our|in|on|at|for|from|with|"
@@ -147,7 +159,9 @@ def told_in_question(sentence: str) -> list[str]:
     for form in _INSIDE:
         if (inside := form.match(sentence)) and len(inside["told"].split()) > 1:
             return [sentence[: inside.end("told")].strip(" ,")]
-    parts = _BEFORE_QUESTION.split(sentence)
+    if aside := _ASIDE.search(sentence):
+        return [aside["told"].strip(" ,")]
+    parts = [part for half in _BEFORE_QUESTION.split(sentence) for part in _AFTER_QUESTION.split(half)]
     return (
         [_TAIL.sub("", part.strip(" ,;:–—-")) for part in parts if part.strip() and not ASKED.search(part)]
         if len(parts) > 1

@@ -43,6 +43,14 @@ _TO_WORK_ON = re.compile(
 )
 """An order and a colon: what follows is the text that it is about."""
 _LANGUAGE_FIRST = re.compile(r"^(?:[Ii]n)?[Tt]o [A-Z]\w+(?: please| pls)?\b[^:\n]{0,60}:\s")
+_CORRECTS = re.compile(r"(?:fix|edit|update): (?=[^\n]*(?:\d| not ))[^\n\"“«]{4,80}$", re.I | re.M)
+"""A correction of what was said before, and no order."""
+_ANNOUNCED = re.compile(
+    r"^(?![^\n]*\b(?:i|i'm|my|our|we)\b)[^\n:]{3,80}:[ \t]*\n\s*(?P<text>(?:[^\n]{1,60}\n)?(?=[^\n]{100,})"
+    r"(?=[^\n]*[a-z][.!?] [A-Z][^\n]*[a-z0-9][.!?] )[^\n]+(?:\n[^\n]+)*)",
+    re.I | re.M,
+)
+"""A line with a colon and nothing of the speaker, and below it a paragraph of prose."""
 _HANDED_OVER = re.compile(
     rf"\b(?:this|these|the following|below|here(?:'s| is| are)|listen|see my|{_WORK})\b[^\n]*$", re.I
 )
@@ -73,7 +81,8 @@ _CLOSING = re.compile(
     re.I | re.M,
 )
 _MAIL_HEAD = re.compile(
-    r"^(?:from|subject|sent|cc|betreff|von|to): \S.*$|^on .{6,80} wrote:[ \t]*$|^-{2,} ?(?:original|forwarded) message",
+    r"^(?:from|subject|sent|cc|betreff|von|to|re|fwd?): \S.*$|^on .{6,80} wrote:[ \t]*$|^-{2,} ?(?:original|"
+    r"forwarded) message",
     re.I | re.M,
 )
 _OWN_AGAIN = re.compile(
@@ -106,7 +115,8 @@ _FICTION_ORDER = re.compile(
 )
 _FICTION_TOLD = re.compile(
     r"^(?:my character\b|the (?:main )?character\b|the (?:hero|heroine|protagonist|speaker|narrator)\b|"
-    r"in the (?:poem|story|scene|novel|chapter|script)\b)",
+    r"in the (?:poem|story|scene|novel|chapter|script)\b|(?:\w+ )?(?:sketch|story|poem|haiku|limerick|sonnet|scene|"
+    r"fanfic|song)(?: idea)?: )",
     re.I | re.M,
 )
 
@@ -163,7 +173,11 @@ def _handed_over(text: str) -> Iterator[Span]:
     if (order := _LANGUAGE_FIRST.search(text) or _TO_WORK_ON.search(text)) and not _ABOUT_ONESELF.search(
         text[text.rfind("\n", 0, order.start() + 1) + 1 : order.end()]
     ):
-        yield Span(order.end(), _end_of_given(text, order.end()), "a text to work on")
+        if not _CORRECTS.match(text):
+            yield Span(order.end(), _end_of_given(text, order.end()), "a text to work on")
+        return
+    if announced := _ANNOUNCED.search(text):
+        yield Span(announced.start("text"), announced.end("text"), "a text to work on")
         return
     paragraph = re.search(r"\n\s*\n(?=\S)", text)
     if paragraph is None:

@@ -66,7 +66,9 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"protected|static|export|async|"
             r"fn|func|function|fun) \w+|(?:if|for|while|switch|else if) ?\(.*\) ?\{?|for .+ in .+[:;]|while .+:$|"
             r"if .+:$|@\w+\s*$|"
-            r"[\w.$]+ ?(?:=|:=|\+=|<-) ?(?:[\w.\"'\[({&$*-])|assert |print\(|console\.log\(|</?\w+[^>]*>|\}|\{|"
+            r"[\w.$]+ ?(?:=|:=|\+=|<-) ?(?![A-Za-z][\w' ]*(?:$|,| [a-z])|\d+ [a-z]+ [a-z])(?:[\w.\"'\[({&$*-])|"
+            r"[\w.$]+ ?(?::=|\+=|<-) ?\w|[\w$]*[._$][\w.$]* ?= ?\w|[\w.$]+=[\w.]+\s*$|assert |print\(|"
+            r"console\.log\(|</?\w+[^>]*>|\}|\{|"
             r"<\?php|//)"
             r"|.*(?:[;{]\s*$|\) ?=> ?|\bsuper\(|__\w+__)|\s*[\w.]+\([^)]*\);?\s*$"
         ),

@@ -24,6 +24,7 @@ _STARTS = re.compile(
     r"^(?:please |now |ok(?:ay)?,? )*(?:act|speak|talk|answer) (?:as|like) (?:a|an|my|the|if)\b|\b(?:stay|"
     r"remain) in character\b|"
     r"^(?:now |ok(?:ay)?,? )*be (?:the|my) \w+, (?:and )?i(?:'m| am)\b|\byou play (?:the |a |an |my |[A-Z])|"
+    r"\byou be (?:the|my|a|an) \w+|"
     r"\bi(?:'m| am) [^.!?,]{2,30},? (?:and )?you(?:'re| are) (?:(?:my|an?|the) (?!best\b|only|one\b|legend|star|"
     r"bit|great)|(?-i:[A-Z]\w+))",
     re.I | re.M,
@@ -45,6 +46,7 @@ _ENDS = re.compile(
     r"role-?play\w*|pretending|game|play)|"
     r"(?:that|it) was (?:\w+ )*(?:fun|great|brilliant|useful|helpful|good practice)|to (?:pleasanter|other|"
     r"serious) things|"
+    r"(?<!.)(?:(?:ha){2,4}|lol|lmao|love it|thanks|thank you)|"
     r"(?:ok(?:ay)?|right|now|anyway),? (?:but )?(?:seriously|serious now|for real)|(?:thanks|"
     r"thank you),? (?:that|for playing))\b",
     re.I,
@@ -52,6 +54,7 @@ _ENDS = re.compile(
 _NO_PLAY = re.compile(r"\bno (?:theatre|theater|role-?play\w*|games?|pretending)\b", re.I)
 _MARKED = re.compile(r"^\s*[\"“*(]|\*[a-z][^*\n]{2,}\*", re.I)
 _FANTASY = re.compile(
+    r"^\s*\*[a-z][^*\n]{3,}\*|"
     r"\b(?:hit points|half[- ](?:orc|elf)|\d+d(?:4|6|8|10|12|20)\b|i cast \w+|level \d+ (?:wizard|cleric|rogue|"
     r"ranger|paladin|bard|"
     r"druid|sorcerer|warlock|monk|fighter)|lvl \d+)\b|"
@@ -60,7 +63,7 @@ _FANTASY = re.compile(
     r"pirate|ghost|robot|ai|time travell?er|knight|parrot|alien|unicorn|mermaid)\b",
     re.I,
 )
-_LONGEST_UNMARKED = 2
+_LONGEST_UNMARKED = 1
 
 
 def spoken_by_user(text: str, before: str, scene: Scene) -> tuple[str, tuple[LeftBlock, ...], Scene]:
