@@ -94,6 +94,8 @@ def heed(view: View, turns: Sequence[Said], start: int = 0) -> Heeded:
         asked: list[MemoryRequest] = []
         silent = heeded.off
         for request in possible(turn.text) if turn.role == "user" else ():
+            if any(request.sentence == other.sentence for other in asked):
+                continue
             if not request.sure and (silent or not _is_clear(view, request, turns[:at])):
                 continue
             asked.append(request)
@@ -107,7 +109,7 @@ def heed(view: View, turns: Sequence[Said], start: int = 0) -> Heeded:
         if silent:
             heeded.turns[at] = Said(turn.role, "")
         elif asked:
-            heeded.acted.update([at] * any(one.act in ("forget", "correct", "on") for one in asked))
+            heeded.acted.update([at] * any(request.act in ("forget", "correct", "on") for request in asked))
             heeded.turns[at] = Said(turn.role, _left(turn.text, asked, heeded.corrected))
     _drop_replies(heeded, turns)
     return heeded
@@ -121,7 +123,7 @@ def _heed_one(view: View, heeded: Heeded, turns: Sequence[Said], at: int, asked:
         if acting:
             heeded.outcomes.append(RequestOutcome("remember", "remembered" if sentence else "nothing"))
         return
-    if asked.act == "forget" and asked.last and _before(turns[at].text, asked.sentence):
+    if asked.act == "forget" and asked.last and (asked.names_memory or _before(turns[at].text, asked.sentence)):
         if acting:
             heeded.outcomes.append(RequestOutcome("forget", "not kept"))
         return  # what it takes back was said in the same turn
@@ -333,7 +335,7 @@ def _named(asked: MemoryRequest, sure: list[Record]) -> tuple[list[Record], list
     words = distinctive(asked)
     if len(sure) > MOST_FORGOTTEN:
         return [], []
-    if (asked.known or asked.about.lower().startswith(("my ", "our "))) and len(sure) == 1:
+    if (asked.names_memory or asked.about.lower().startswith(("my ", "our "))) and len(sure) == 1:
         return sure, []
     much = len(words) > 1 or any(word[:1].upper() + word[1:] in asked.about for word in words) or bool(_slots(asked))
     return (sure, []) if much else ([], sure)
@@ -351,42 +353,43 @@ def _to_replace(asked: MemoryRequest, own: Sequence[Record]) -> tuple[list[Recor
             )
     new = _telling(asked.value)
     if not asked.old:
-        return _told_otherwise(asked, own)
+        return _to_restate(asked, own)
     old = distinctive(asked, asked.old)
     having = [r for r in own if _has_exactly(old, r.text) and not new - _telling(asked.old) <= _telling(r.text)]
     shared = [r for r in having if (_telling(r.text) - _telling(asked.old)) & _telling(asked.sentence)]
     chosen = shared or having
-    if not old or not chosen or (not shared and any(word.isdigit() for word in old) and not asked.known):
+    if not old or not chosen or (not shared and any(word.isdigit() for word in old) and not asked.names_memory):
         return [], []
-    if len(chosen) == 1 and (shared or asked.known):
+    if len(chosen) == 1 and (shared or asked.names_memory):
         return chosen, []
     short = len(asked.sentence.split()) <= _SHORT
     return [], chosen if short and len(chosen) <= MOST_FORGOTTEN else []
 
 
-def _told_otherwise(asked: MemoryRequest, own: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+def _to_restate(asked: MemoryRequest, own: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     """The one memory that begins like a statement and ends in another way; or has a name that is written alike."""
     new = distinctive(asked, asked.value)
-    same = [r for r in own if _differs_at_the_end(new, distinctive(asked, r.text))]
-    if not same and asked.known:
+    if asked.names_memory:
         same = [r for r in own if _written_alike(asked.value, r.text)]
+    else:
+        same = [r for r in own if _differs_at_the_end(new, distinctive(asked, r.text))]
     return (same, []) if len(same) == 1 else ([], [])
 
 
-def _differs_at_the_end(new: Sequence[str], known: Sequence[str]) -> bool:
-    shared = next((n for n in range(min(len(new), len(known))) if stem(new[n]) != stem(known[n])), 0)
-    return 0 < shared < len(known) <= shared * 3 and len(new) <= len(known) + 2
+def _differs_at_the_end(new: Sequence[str], old: Sequence[str]) -> bool:
+    shared = next((n for n in range(min(len(new), len(old))) if stem(new[n]) != stem(old[n])), 0)
+    return 0 < shared < len(old) <= shared * 3 and len(new) <= len(old) + 2
 
 
 def _written_alike(value: str, text: str) -> bool:
     """Whether a text has another form of a name in a value: "Katarzyna" and "Catarzina"."""
     names = [word for word in WORD.findall(value) if word[:1].isupper() and len(word) > 3]
-    known = [word for word in WORD.findall(text) if word[:1].isupper()]
+    others = [word for word in WORD.findall(text) if word[:1].isupper()]
     return any(
         name != other and SequenceMatcher(None, _plain(name.lower()), _plain(other.lower())).ratio() > _ALIKE
         for name in names
-        for other in known
-        if name not in known
+        for other in others
+        if name not in others
     )
 
 

@@ -73,6 +73,8 @@ class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Begins a clause that goes on with the work: "let us", "make it"."""
     task: str
     """What people forget and change while they work, which is nothing of the memory's: "the last paragraph"."""
+    work: str
+    """Things that people work on with an assistant. A sentence that has one is not about the memory."""
     empty: str
     """Words that tell no memory from another."""
     forget: str
@@ -86,7 +88,7 @@ class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """Says that a thing is in the memory: "from your memory"."""
     every: str
     me: str
-    told: str
+    retelling: str
     """Names what was told, or is known: "what I told you about"."""
     told_that: str
     """The same as a clause of its own: "you think that"."""

@@ -23,6 +23,7 @@ _LONGEST = 320
 _LONGEST_TEXT = 4000
 _MOST_WORDS = 4
 """Words of a thing that is named without a verb: "the wedding, forget it"."""
+_MOST_READINGS = 4
 _MOST_CLAUSES = 8
 _SPLIT = re.compile(
     r"\s*[,;–—]\s*|\s+-+\s+|\s*:\s+|\s*\.{2,}\s*|\s*…\s*"
@@ -61,7 +62,7 @@ class MemoryRequest(NamedTuple):
     """Whether everything about it is meant."""
     old: str = ""
     """What the memory has, which is wrong."""
-    known: bool = False
+    names_memory: bool = False
     """Whether a correction says that it is about the memory, or about a fact of the speaker."""
     sure: bool = True
     """Whether the words alone are enough. If not, a memory must have all that they name."""
@@ -82,7 +83,10 @@ def requests(text: str) -> list[MemoryRequest]:
 
 @lru_cache(maxsize=512)
 def possible(text: str) -> tuple[MemoryRequest, ...]:
-    """All that a turn asks of the memory, and what it may ask, if the memory has what it names."""
+    """All that a turn asks of the memory, and what it may ask, if the memory has what it names.
+
+    Of one sentence, at most the last reading is sure. The first one counts that the memory has anything for.
+    """
     if len(text) > _LONGEST_TEXT or not any(_table(code).cue.search(text) for code in LANGUAGES):
         return ()
     spoken = _INSIDE_QUOTES.sub(lambda quoted: "x" * len(quoted[0]), _QUOTED.sub("", text))
@@ -92,8 +96,7 @@ def possible(text: str) -> tuple[MemoryRequest, ...]:
         near = _Near(lines[at - 1].text if at else "", lines[at + 1].text if at + 1 < len(lines) else "")
         if len(sentence.text) > _LONGEST or any(sentence.text in asked.sentence for asked in asked_for):
             continue
-        if asked := _read(sentence.text, near):
-            asked_for.append(asked)
+        asked_for += _read(sentence.text, near)
     return tuple(asked_for)
 
 
@@ -104,16 +107,16 @@ class _Near(NamedTuple):
     following: str
 
 
-def _read(sentence: str, near: _Near) -> MemoryRequest | None:
-    unsure = None
+def _read(sentence: str, near: _Near) -> list[MemoryRequest]:
+    unsure: list[MemoryRequest] = []
     for code in LANGUAGES:
         table = _table(code)
-        if table.cue.search(sentence) and (asked := table.read(sentence, near)):
-            asked = asked._replace(sentence=sentence, language=code)
-            if asked.sure:
-                return asked
-            unsure = unsure or asked
-    return unsure
+        if table.cue.search(sentence):
+            read = [asked._replace(sentence=sentence, language=code) for asked in table.read(sentence, near)]
+            if read and read[-1].sure:
+                return read
+            unsure += read
+    return unsure[:_MOST_READINGS]
 
 
 def distinctive(asked: MemoryRequest, words: str = "") -> list[str]:
@@ -139,10 +142,11 @@ class _Table:
         self._states = self._compile(rf"(?:{raw.states}).*")
         self._place = self._compile(rf"\s*\b(?:{raw.place})\b\s*")
         self._things = self._compile("{things}")
+        self._work = self._compile(rf"\b(?:{raw.work})\b")
         self._not = self._compile("{not}")
         self._memory = self._compile("{memory}")
         self._blames = self._compile(raw.blames)
-        self._told = self._compile(rf"(?:{raw.told})(?:\s+|$|(?=,))")
+        self._retelling = self._compile(rf"(?:{raw.retelling})(?:\s+|$|(?=,))")
         self._told_that = self._compile(rf"(?:{raw.told_that})\s+{{about}}")
         self._every = self._compile(rf"(?:{raw.every})\b")
         self._me = self._compile(rf"(?:{raw.me})")
@@ -153,8 +157,8 @@ class _Table:
         self._it = self._compile(rf"(?:{raw.it})")
         acts: tuple[tuple[str, tuple[str, ...]], ...] = (
             ("unkeep", raw.unkeep), ("off", raw.off), ("on", raw.on), ("back", raw.back),
-            ("forget", tuple(one.replace("{verb}", f"(?:{raw.forget})") for one in raw.orders if "{verb}" in one)),
-            ("remove", tuple(one.replace("{verb}", f"(?:{raw.remove})") for one in raw.orders)),
+            ("forget", tuple(form.replace("{verb}", f"(?:{raw.forget})") for form in raw.orders if "{verb}" in form)),
+            ("remove", tuple(form.replace("{verb}", f"(?:{raw.remove})") for form in raw.orders)),
             ("remove", raw.removed), ("wrong", raw.wrong), ("update", raw.update), ("spelled", raw.spelled),
             ("noted", raw.noted), ("pair", raw.pairs), ("fix", raw.fix), ("remember", raw.remember),
         )  # fmt: skip
@@ -175,27 +179,44 @@ class _Table:
         filled = pattern.replace("{about}", "(?P<about>[^,;]+?)").replace("{value}", "(?P<value>.+)")
         return re.compile(filled.replace("{old}", "(?P<old>[^,;]{1,50}?)"), re.IGNORECASE)
 
-    def read(self, sentence: str, near: _Near) -> MemoryRequest | None:
-        """What a sentence surely asks, and else what it may ask."""
+    def read(self, sentence: str, near: _Near) -> list[MemoryRequest]:
+        """What a sentence surely asks, or else what it may ask."""
         plain = _plain_english(sentence) if self.code == "en" else _one_spelling(sentence)
         if self.code == "en":
-            near = _Near(*(_plain_english(one) for one in near))
-        question, unsure = plain.endswith("?") and not self._after.search(_trimmed(plain)), None
+            near = _Near(*(_plain_english(text) for text in near))
+        question = plain.endswith("?") and not self._after.search(_trimmed(plain))
+        unsure: list[MemoryRequest] = []
         for start, end, joined in _runs(plain):
-            told = plain[end:].lstrip().startswith(":")
-            where = _Where(_trimmed(plain[:start]), _trimmed(plain[end:]), near.previous, near.following, told, joined)
+            has_colon = plain[end:].lstrip().startswith(":")
+            where = _Where(
+                _trimmed(plain[:start]), _trimmed(plain[end:]), near.previous, near.following, has_colon, joined
+            )
             for clause, polite in reversed(list(self._forms(_trimmed(plain[start:end])))):
                 for asked in self._matches(clause, where) if polite or not question or where.lead else ():
-                    if asked.sure and not (asked.last and unsure and unsure.known):
-                        return asked
-                    unsure = unsure or asked
-        return unsure
+                    if asked.sure:
+                        named = [reading for reading in unsure if reading.names_memory and asked.last]
+                        return [*named, asked]
+                    unsure.append(asked)
+        return sorted(dict.fromkeys(unsure), key=lambda reading: not reading.names_memory)[:_MOST_READINGS]
 
     def _matches(self, clause: str, where: _Where) -> Iterator[MemoryRequest]:
         for act, pattern in self._patterns:
             match = pattern.fullmatch(clause)
-            if match and (asked := self._made(act, match, where)):
+            if match and (asked := self._made(act, match, where)) and not self._is_work(asked, clause, where):
                 yield asked
+
+    def _is_work(self, asked: MemoryRequest, clause: str, where: _Where) -> bool:
+        """Whether it is about what the speaker works on: "change my number in the letter"."""
+        if asked.act in ("off", "on") or self._place.search(clause) or self._retelling.search(clause):
+            return False
+        if asked.act == "remember":
+            words = " ".join(asked.value.split()[:2])
+            return bool(self._work.search(words) or self._onward.fullmatch(where.rest))
+        around = f"{where.lead} {where.rest}"
+        if asked.act == "forget" and (asked.sure or self._slot.fullmatch(asked.about)):
+            named = "" if self._slot.fullmatch(asked.about) else asked.about
+            return bool(self._work.search(f"{around} {named}"))
+        return bool(self._work.search(f"{around} {clause}")) and not self._blames.search(clause)
 
     def _forms(self, clause: str) -> Iterator[tuple[str, bool]]:
         """A clause as it is, and without what is around a request; and whether something polite was before it."""
@@ -220,6 +241,8 @@ class _Table:
             return MemoryRequest("off" if act == "off" else "on")
         if act in ("forget", "remove", "unkeep", "back"):
             return self._forgotten(act, about, where, bool(self._place.search(match[0])))
+        if act == "remember" and not (value or where.lead or where.previous):
+            return None
         if act == "remember":
             value = value or where.lead
             value = f"{value}, {where.rest}" if value and where.rest and "value" in groups else value
@@ -231,10 +254,16 @@ class _Table:
             return (
                 MemoryRequest("correct", about, value, old=old, sure=sure) if not self._task.fullmatch(about) else None
             )
-        known = bool(self._states.fullmatch(match[0]) or self._blames.search(f"{where.lead} {match[0]} {where.rest}"))
-        known = known or bool(self._blames.search(f"{where.previous} {where.following}")) or self._is_fix(where)
+        names_memory = bool(
+            self._states.fullmatch(match[0]) or self._blames.search(f"{where.lead} {match[0]} {where.rest}")
+        )
+        names_memory = (
+            names_memory or bool(self._blames.search(f"{where.previous} {where.following}")) or self._is_fix(where)
+        )
         if act in ("pair", "spelled"):
-            return MemoryRequest("correct", "", value, old=old, known=known or act == "spelled", sure=False)
+            return MemoryRequest(
+                "correct", "", value, old=old, names_memory=names_memory or act == "spelled", sure=False
+            )
         if act == "noted":
             statement = value or where.rest or where.following or where.lead or where.previous
             return self._bare_value(statement, old) if statement else None
@@ -252,29 +281,31 @@ class _Table:
         about = self._ended(_trimmed(self._place.sub(" ", named).partition(" (")[0]))
         if not about or self._that.fullmatch(about) or self._it.fullmatch(about):
             return self._pointed(kind, about, where, marked)
+        if any(self._onward.fullmatch(_JOINING.sub("", part, count=1)) for part in _SPLIT.split(about)[1:]):
+            return None  # "forget everything and write a poem"
         everything = bool(self._every.match(about))
-        if told := self._told.match(about):
-            about, marked = _trimmed(about[told.end() :]), True
+        if retelling := self._retelling.match(about):
+            about, marked = _trimmed(about[retelling.end() :].partition(",")[0]), True
         elif topic := self._topic.match(about):
             about, marked = _trimmed(about[topic.end() :]), marked or (kind != "remove" and not everything)
         elif everything and kind == "unkeep":
             return None
         elif everything:
             about = _trimmed(self._every.sub("", about, count=1)) or about
-        if self._me.fullmatch(about) and (everything or told or marked):
+        if self._me.fullmatch(about) and (everything or retelling or marked):
             return MemoryRequest("forget", all=True)
         is_task = self._task.fullmatch(about)
         if not marked and ((is_task and not self._slot.fullmatch(about)) or self._onward.fullmatch(where.rest)):
             return None
         if self._vague(about):
             back = MemoryRequest("forget", all=everything, last=not everything)
-            return back if told else None
+            return back if retelling else None
         sure = marked or (not is_task and everything and kind != "remove")
         sure = sure or (self._is_own(kind, about, where) and not (is_task and kind == "remove"))
         apart = not where.lead or bool(topic or self._reason.fullmatch(where.lead))
         if kind == "remove" and not sure and (where.joined or not apart):
             return None
-        return MemoryRequest("forget", about, all=everything, known=bool(topic), sure=sure)
+        return MemoryRequest("forget", about, all=everything, names_memory=bool(topic), sure=sure)
 
     def _ended(self, about: str) -> str:
         while after := self._after.search(about):
@@ -288,8 +319,8 @@ class _Table:
         return bool((self._slot if kind == "remove" else self._own).fullmatch(about))
 
     def _pointed(self, kind: str, pronoun: str, where: _Where, marked: bool) -> MemoryRequest | None:
-        """ "Forget that": what was said before in the sentence, the sentence before, or the turn before."""
-        lead = where.lead
+        """What "forget that" is about: the words before it, the sentence before, or the turn before."""
+        lead = self._bare(where.lead)
         for words in (lead, where.previous if not lead else ""):
             if words and (asked := self._named(kind, self._bare(words))):
                 return asked
@@ -297,11 +328,15 @@ class _Table:
             return MemoryRequest("forget", named[0], sure=False)
         if not pronoun and not marked and kind in ("forget", "remove"):
             return None
+        if len(lead.split()) >= _MOST_WORDS and not self._that.match(lead) and not where.rest:
+            # "I owe Kuba money, forget that": it is in the same sentence, and what was said before it stays.
+            bare = MemoryRequest("forget", self._bare(lead), sure=False)
+            return bare if self._it.fullmatch(pronoun or "-") else MemoryRequest("forget", last=True, names_memory=True)
         if kind == "unkeep":
             follows = (where.rest and not self._reason.fullmatch(where.rest)) or (
                 where.following and not lead and not where.previous
             )
-            follows = follows or where.told
+            follows = follows or where.has_colon
             return MemoryRequest("off") if follows else MemoryRequest("forget", last=True)
         if self._onward.fullmatch(where.rest) or (not marked and self._it.fullmatch(pronoun or "-")):
             return MemoryRequest("forget", self._bare(lead), sure=False) if lead and not where.rest else None
@@ -317,14 +352,14 @@ class _Table:
         about, marked, everything = lead, False, bool(self._every.match(lead))
         if match := self._told_that.fullmatch(lead):
             about, marked = match["about"], True
-        elif match := self._told.match(lead) or self._topic.match(lead):
-            about, marked = lead[match.end() :], True
+        elif match := self._retelling.match(lead) or self._topic.match(lead):
+            about, marked = lead[match.end() :].partition(",")[0], True
         elif not self._own.fullmatch(lead) or (
             self._states.fullmatch(lead) and not self._slot.fullmatch(lead.split(",")[0])
         ):
             short = 1 < len(lead.split()) < _MOST_WORDS and kind != "forget" and not self._task.fullmatch(lead)
             if short and not self._that.match(lead):
-                return MemoryRequest("forget", lead, known=True, sure=False)
+                return MemoryRequest("forget", lead, names_memory=True, sure=False)
             return None
         about = _trimmed(about)
         if not about or self._vague(about) or (self._task.fullmatch(about) and not self._slot.fullmatch(about)):
@@ -338,7 +373,10 @@ class _Table:
         return list(self._forms(_trimmed(words)))[-1][0] if _trimmed(words) else ""
 
     def _bare_value(self, statement: str, old: str) -> MemoryRequest:
-        return MemoryRequest("correct", "", self._bare(statement), old=old, known=True, sure=False)
+        value = self._bare(statement)
+        pairs = [pattern.fullmatch(value) for act, pattern in self._patterns if act == "pair"]
+        value = next((_trimmed(match["value"]) for match in pairs if match), value)
+        return MemoryRequest("correct", "", value, old=old, names_memory=True, sure=False)
 
     def _is_fix(self, where: _Where) -> bool:
         fixes = [pattern for act, pattern in self._patterns if act == "fix"]
@@ -375,7 +413,7 @@ class _Where(NamedTuple):
     """The sentence before."""
     following: str
     """The next sentence."""
-    told: bool
+    has_colon: bool
     """Whether a colon stands behind it, and so what it is about."""
     joined: bool
     """Whether a word such as "and" joins the clause to the one before, which may be about something else."""
