@@ -4,7 +4,7 @@
 
 A line of the first file has `before` (what is stored), `turn`, `act`, `about` (positions in `before`), `new` (words
 that a corrected or remembered memory must have; `|` between alternatives) and `unclear` (a proposal is as good). Of
-a turn in the second file nothing may be done.
+a turn in the second file nothing may be done, even where the memory has all that is stored in the first.
 """
 
 from __future__ import annotations
@@ -73,11 +73,22 @@ def main(asked: str, ordinary: str, verbose: bool) -> None:
     for act in ("forget", "correct", "remember", "off", "on"):
         every = counts[act, "all"]
         print(f"{act:9} {every:4} acted on {counts[act, 'acted']:4}  the right memories {counts[act, 'right']:4}")
-    turns = read(ordinary)
-    false = [item["turn"] for item in turns if requests(item["turn"])]
+    turns = [item["turn"] for item in read(ordinary)]
+    false, done = acted_on(turns, sorted({text for item in read(asked) for text in item["before"]}))
     print(f"ordinary  {len(turns):4} taken for a request {len(false)}")
-    for turn in false:
+    print(f"          {len(turns):4} something done, where all that anybody told is remembered {len(done)}")
+    for turn in (*false, *done):
         print("   ", repr(turn))
+
+
+def acted_on(turns: list[str], known: list[str]) -> tuple[list[str], list[str]]:
+    """Turns that are surely requests; and others to which something was done."""
+    false = [turn for turn in turns if requests(turn)]
+    with tempfile.TemporaryDirectory() as folder, Memory(folder, embedder="none") as memory:
+        memory.remember_many(known)
+        view = memory._view  # pyright: ignore[reportPrivateUsage]
+        done = [turn for turn in turns if turn not in false and heed(view, [Said("user", turn)]).outcomes]
+    return false, done
 
 
 if __name__ == "__main__":

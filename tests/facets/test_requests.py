@@ -96,6 +96,24 @@ def test_a_correction_revises_and_leaves_the_history(url: str, plain: Any) -> No
         assert live(memory) == sorted([HOME, PET])
 
 
+def test_words_that_may_mean_the_work_need_a_memory_that_has_them(tmp_path: Path) -> None:
+    with Memory(tmp_path, embedder="none") as memory:
+        memory.remember_many([HOME, "My friend Jonas is a pilot", "I have an appointment with Dr Rao"])
+        talked(memory, "Delete Brian.", "Strike the appointment with Dr Lee", "Drop Jonas from the guest list")
+        assert {HOME, "My friend Jonas is a pilot", "I have an appointment with Dr Rao"} <= set(live(memory))
+        talked(memory, "Delete Jonas.", "Strike the appointment with Dr Rao", "It's Lausanne, not Geneva")
+        assert live(memory) == [HOME]
+        assert [(one.act, one.asked) for one in memory.proposals()] == [("correct", "It's Lausanne, not Geneva")]
+
+
+def test_the_new_word_takes_the_place_of_the_old_one(tmp_path: Path, plain: Any) -> None:
+    with Memory(tmp_path, embedder="none") as memory:
+        memory.remember_many(["The gate opens at 7", HOME])
+        (done,) = said(recollect.wrap(plain, memory), "No, the gate opens at 8, not 7")
+        assert done.done == "corrected"
+        assert live(memory) == [HOME, "The gate opens at 8"]
+
+
 def test_what_is_no_request_changes_nothing(tmp_path: Path, plain: Any) -> None:
     with Memory(tmp_path, embedder="none") as memory:
         memory.remember_many([PHONE, HOME])

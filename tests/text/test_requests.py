@@ -40,6 +40,12 @@ ASKED: dict[str, tuple[Any, ...]] = {
     "Je mag weer notities maken": ("on", "", False),
 }
 NOT_ASKED = """
+take out the part about my dog, the speech is too long
+in the letter, change my phone number to bold
+remove my name from the author list of the abstract
+forget everything and write a poem
+write it again
+note: the API returns 404
 I always forget my keys
 forget it, let's go on
 don't forget to call mum
@@ -112,3 +118,13 @@ def test_do_not_save_this_is_about_what_follows_where_something_does() -> None:
 )
 def test_a_text_of_nothing_but_beginnings_is_read_at_once(text: str) -> None:
     assert not any(one.all for one in requests(text))  # a pattern that looks back would take minutes
+
+
+def test_what_is_surely_the_speakers_is_asked_in_many_words() -> None:
+    for text in (
+        "hey, can you get rid of my phone number",
+        "I don't want you keeping my phone number",
+        "my phone number - delete that please",
+        "My phone number should be erased from your notes",
+    ):
+        assert [(one.act, one.about.lower()) for one in requests(text)] == [("forget", "my phone number")], text

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Collection, Sequence
+from difflib import SequenceMatcher
 from typing import Literal
 
 import msgspec
@@ -13,7 +15,7 @@ from recollect.policies.extraction import Extracted, Said, extract
 from recollect.recall.recall import recall
 from recollect.text.sentences import sentences
 from recollect.text.statements.claims import ME, read
-from recollect.text.statements.requests import Act, MemoryRequest, distinctive, requests
+from recollect.text.statements.requests import Act, MemoryRequest, distinctive, possible
 from recollect.text.words import WORD, normal, stem
 from recollect.values.errors import InputError, RecollectError
 from recollect.values.filters import is_private
@@ -27,6 +29,9 @@ Done = Literal["forgotten", "corrected", "proposed", "remembered", "not kept", "
 MOST_FORGOTTEN = 3
 """A request that would touch more memories becomes a proposal."""
 _CANDIDATES = 60
+_SHORT = 8
+"""Words of a sentence that corrects a memory and says nothing else."""
+_ALIKE = 0.72
 _SURE = 0.5
 """The relevance from which a memory is proposed that shares no word with the request."""
 
@@ -56,6 +61,8 @@ class Heeded(msgspec.Struct):
     """Sentences whose new value is stored already."""
     off: bool = False
     """Whether nothing is kept at the end."""
+    acted: set[int] = set()
+    """Positions of turns that ask for something."""
 
     def facts_left(self, statements: Sequence[Extracted], first: int = 0) -> list[Extracted]:
         """Statements of these turns, without what was taken back; what was to be remembered matters most.
@@ -84,9 +91,14 @@ def heed(view: View, turns: Sequence[Said], start: int = 0) -> Heeded:
     """Act on the requests of the turns from `start` on. Earlier turns say what is off the record, and what was last."""
     heeded = Heeded(list(turns))
     for at, turn in enumerate(turns):
-        asked = requests(turn.text) if turn.role == "user" else ()
+        asked: list[MemoryRequest] = []
         silent = heeded.off
-        for request in asked:
+        for request in possible(turn.text) if turn.role == "user" else ():
+            if any(request.sentence == other.sentence for other in asked):
+                continue
+            if not request.sure and (silent or not _is_clear(view, request, turns[:at])):
+                continue
+            asked.append(request)
             if request.act in ("off", "on"):
                 heeded.off = request.act == "off"
                 silent = silent or heeded.off
@@ -97,6 +109,7 @@ def heed(view: View, turns: Sequence[Said], start: int = 0) -> Heeded:
         if silent:
             heeded.turns[at] = Said(turn.role, "")
         elif asked:
+            heeded.acted.update([at] * any(request.act in ("forget", "correct", "on") for request in asked))
             heeded.turns[at] = Said(turn.role, _left(turn.text, asked, heeded.corrected))
     _drop_replies(heeded, turns)
     return heeded
@@ -110,7 +123,7 @@ def _heed_one(view: View, heeded: Heeded, turns: Sequence[Said], at: int, asked:
         if acting:
             heeded.outcomes.append(RequestOutcome("remember", "remembered" if sentence else "nothing"))
         return
-    if asked.act == "forget" and asked.last and _before(turns[at].text, asked.sentence):
+    if asked.act == "forget" and asked.last and (asked.names_memory or _before(turns[at].text, asked.sentence)):
         if acting:
             heeded.outcomes.append(RequestOutcome("forget", "not kept"))
         return  # what it takes back was said in the same turn
@@ -124,6 +137,12 @@ def _heed_one(view: View, heeded: Heeded, turns: Sequence[Said], at: int, asked:
         heeded.outcomes.append(outcome)
         if outcome.done == "corrected":
             heeded.corrected.add(asked.sentence)
+
+
+def _is_clear(view: View, asked: MemoryRequest, before: Sequence[Said]) -> bool:
+    """Whether the memory has what a request names that may be about something else."""
+    sure, unsure = _meant(view, asked, before)
+    return bool(sure or unsure)
 
 
 def _before(text: str, sentence: str) -> str:
@@ -148,10 +167,7 @@ def _left(text: str, asked: Sequence[MemoryRequest], corrected: Collection[str])
 def _drop_replies(heeded: Heeded, turns: Sequence[Said]) -> None:
     """An answer to "forget my number" repeats the number, and so must not be read."""
     for at, turn in enumerate(turns[:-1]):
-        acts = {request.act for request in requests(turn.text)} if turn.role == "user" else set[str]()
-        if turns[at + 1].role == "assistant" and (
-            acts & {"forget", "correct", "on"} or (turn.text and not heeded.turns[at].text)
-        ):
+        if turns[at + 1].role == "assistant" and (at in heeded.acted or (turn.text and not heeded.turns[at].text)):
             heeded.turns[at + 1] = Said("assistant", "")
 
 
@@ -179,7 +195,7 @@ def _acted(view: View, asked: MemoryRequest, before: Sequence[Said]) -> RequestO
 
 
 def _corrected(view: View, asked: MemoryRequest, record: Record) -> RequestOutcome:
-    new = replacement(asked)
+    new = _exchanged(asked, record.text) or replacement(asked)
     if normal(new) == normal(record.text):
         return RequestOutcome("correct", "nothing", asked.about)
     try:
@@ -187,6 +203,15 @@ def _corrected(view: View, asked: MemoryRequest, record: Record) -> RequestOutco
     except InputError:  # such as a credential; it was noted in the audit log
         return RequestOutcome("correct", "nothing", asked.about)
     return RequestOutcome("correct", "corrected", asked.about, (record.id, revised.id))
+
+
+def _exchanged(asked: MemoryRequest, text: str) -> str:
+    """A memory with the new words in the place of the old ones, if those are all that is new."""
+    old, new = asked.old, asked.value
+    if not old or len(new.split()) > len(old.split()) + 1 or text.lower().count(old.lower()) != 1:
+        return ""
+    at = text.lower().index(old.lower())
+    return f"{text[:at]}{new}{text[at + len(old) :]}"
 
 
 def replacement(asked: MemoryRequest) -> str:
@@ -225,9 +250,12 @@ def _meant(view: View, asked: MemoryRequest, before: Sequence[Said]) -> tuple[li
         return [record for record in records if _is_own(view, record)][: MOST_FORGOTTEN * 30], []
     words = " ".join((asked.about, asked.value)) if asked.act == "correct" else asked.about
     candidates = _candidates(view, words)
+    own = [record for record, _ in candidates]
     if asked.act == "correct":
-        return _to_correct(asked, [record for record, _ in candidates])
-    sure = [record for record, _ in candidates if is_about(asked, record.text)]
+        return _to_correct(asked, own) if asked.sure else _to_replace(asked, own)
+    sure = [record for record in own if is_about(asked, record.text)]
+    if not asked.sure:
+        return _named(asked, sure)
     if sure:
         return sure, []
     return _best(distinctive(asked), candidates)
@@ -302,13 +330,90 @@ def _to_correct(asked: MemoryRequest, own: Sequence[Record]) -> tuple[list[Recor
     return (sure, unsure) if len(sure) == 1 else ([], [*sure, *unsure])
 
 
+def _named(asked: MemoryRequest, sure: list[Record]) -> tuple[list[Record], list[Record]]:
+    """Of memories that have all of what an unsure request names: surely meant if it is much, or a name."""
+    words = distinctive(asked)
+    if len(sure) > MOST_FORGOTTEN:
+        return [], []
+    if (asked.names_memory or asked.about.lower().startswith(("my ", "our "))) and len(sure) == 1:
+        return sure, []
+    much = len(words) > 1 or any(word[:1].upper() + word[1:] in asked.about for word in words) or bool(_slots(asked))
+    return (sure, []) if much else ([], sure)
+
+
+def _to_replace(asked: MemoryRequest, own: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """The memory that has what is not so, of "Ruth, not Naomi"; or tells something else of the same."""
+    if not asked.value:
+        return [], []
+    if asked.about:
+        own = [r for r in own if _has_exactly(distinctive(asked), r.text)]
+        if not asked.old:
+            return (
+                (list(own), []) if len(own) == 1 and len(distinctive(asked)) > 1 else ([], list(own)[:MOST_FORGOTTEN])
+            )
+    new = _telling(asked.value)
+    if not asked.old:
+        return _to_restate(asked, own)
+    old = distinctive(asked, asked.old)
+    having = [r for r in own if _has_exactly(old, r.text) and not new - _telling(asked.old) <= _telling(r.text)]
+    shared = [r for r in having if (_telling(r.text) - _telling(asked.old)) & _telling(asked.sentence)]
+    chosen = shared or having
+    if not old or not chosen or (not shared and any(word.isdigit() for word in old) and not asked.names_memory):
+        return [], []
+    if len(chosen) == 1 and (shared or asked.names_memory):
+        return chosen, []
+    short = len(asked.sentence.split()) <= _SHORT
+    return [], chosen if short and len(chosen) <= MOST_FORGOTTEN else []
+
+
+def _to_restate(asked: MemoryRequest, own: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """The one memory that begins like a statement and ends in another way; or has a name that is written alike."""
+    new = distinctive(asked, asked.value)
+    if asked.names_memory:
+        same = [r for r in own if _written_alike(asked.value, r.text)]
+    else:
+        same = [r for r in own if _differs_at_the_end(new, distinctive(asked, r.text))]
+    return (same, []) if len(same) == 1 else ([], [])
+
+
+def _differs_at_the_end(new: Sequence[str], old: Sequence[str]) -> bool:
+    shared = next((n for n in range(min(len(new), len(old))) if stem(new[n]) != stem(old[n])), 0)
+    return 0 < shared < len(old) <= shared * 3 and len(new) <= len(old) + 2
+
+
+def _written_alike(value: str, text: str) -> bool:
+    """Whether a text has another form of a name in a value: "Katarzyna" and "Catarzina"."""
+    names = [word for word in WORD.findall(value) if word[:1].isupper() and len(word) > 3]
+    others = [word for word in WORD.findall(text) if word[:1].isupper()]
+    return any(
+        name != other and SequenceMatcher(None, _plain(name.lower()), _plain(other.lower())).ratio() > _ALIKE
+        for name in names
+        for other in others
+        if name not in others
+    )
+
+
+def _has_exactly(words: Sequence[str], text: str) -> bool:
+    text = re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", text)
+    words = [re.sub(r"(\d)(?:st|nd|rd|th)$", r"\1", word) for word in words]
+    having = {stem(_plain(word)) for word in WORD.findall(text.lower())} | set(
+        re.findall(r"\w+(?:[.:]\w+)*", text.lower())
+    )
+    return bool(words) and all(stem(_plain(word)) in having or word in having for word in words)
+
+
+def _is_head(word: str, text: str) -> bool:
+    """Whether a text tells of a thing of this name, without saying which: "plate" of "My plate is 7KLM"."""
+    return distinctive(MemoryRequest("forget", text))[:1] == [word]
+
+
 def _best(words: Sequence[str], candidates: Sequence[tuple[Record, float]]) -> tuple[list[Record], list[Record]]:
     """The one memory that has nearly all of the words, if no other has any; else those that may be meant."""
     counts = [(sum(_has_all([word], record.text) for word in words), record) for record, _ in candidates]
     most = max((count for count, _ in counts), default=0)
     best = [record for count, record in counts if count == most and count]
     others = [record for count, record in counts if 0 < count < most]
-    if len(best) == 1 and not others and most > 1 and most * 3 >= len(words) * 2:
+    if len(best) == 1 and not others and (most * 3 >= len(words) * 2 or _is_head(words[-1], best[0].text)):
         return best, []
     if best:
         return [], best[:MOST_FORGOTTEN]

@@ -49,46 +49,79 @@ class Events(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Requests(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How a sentence speaks to the memory itself. A pattern stands for a whole clause; `{about}` and `{value}` in it
-    are what the request is about, and what is true instead; `{memory}` and `{things}` are the patterns below."""
+    """How a sentence speaks to the memory itself: the words of an order, and a few forms, each of a whole clause.
+
+    In a form, `{about}`, `{value}` and `{old}` are what the request is about, what is true, and what the memory has;
+    `{verb}` is every word of `forget`, then of `remove`; other names in braces are the patterns below.
+    """
 
     cue: str
-    """Words of which every request has one: texts without them are not read further."""
+    """Words of which every request has one, besides the verbs: texts without them are not read further."""
     before: str
     """What may stand before a request: "please", "could you"."""
     after: str
     """What may stand behind it: "please", "for now"."""
     memory: str
     """The memory by its names: "your memory", "what you know of me"."""
-    person: str
-    """Tells that a clause is about the speaker: "I", "my"."""
     states: str
-    """Begins a clause that tells a fact of the speaker: "I live", "my address". What else is wrong is no memory."""
+    """Begins a clause that tells a fact of the speaker: "I live", "my address"."""
     things: str
-    """Things that a person has one of: "address", "phone number". Plain words correct only these."""
+    """Things that a person has one of: "address", "phone number"."""
     reason: str
     """Begins a clause that gives a reason, and so does not change what the clause before it asks for."""
+    onward: str
+    """Begins a clause that goes on with the work: "let us", "make it"."""
     task: str
     """What people forget and change while they work, which is nothing of the memory's: "the last paragraph"."""
+    work: str
+    """Things that people work on with an assistant. A sentence that has one is not about the memory."""
     empty: str
     """Words that tell no memory from another."""
-    forget: tuple[str, ...]
-    """Asks to forget what it names, and cannot be meant in another way."""
-    plain: tuple[str, ...]
-    """Asks to forget what it names, if nothing follows but a reason."""
-    everything: tuple[str, ...]
-    last: tuple[str, ...]
+    forget: str
+    """Verbs that are said to the memory alone: "forget"."""
+    remove: str
+    """Verbs that are said of work as well: "delete"."""
+    keep: str
+    not_: str = msgspec.field(name="not")
+    """What asks not to: "do not", "stop"."""
+    place: str
+    """Says that a thing is in the memory: "from your memory"."""
+    every: str
+    me: str
+    retelling: str
+    """Names what was told, or is known: "what I told you about"."""
+    told_that: str
+    """The same as a clause of its own: "you think that"."""
+    topic: str
+    """Stands before what something is about: "the thing with"."""
+    own: str
+    """Begins what is the speaker's: "my", "where I"."""
+    own_slot: str
+    that: str
+    """What was just said: "that", "what I just said"."""
+    it: str
+    """What was named before, and else nothing of the memory's: "forget it"."""
+    blames: str
+    """Says what the memory has: "you noted"."""
+    orders: tuple[str, ...]
+    """How an order of a verb is said."""
+    removed: tuple[str, ...]
+    """Asks to forget without such an order: "my address should be deleted"."""
+    unkeep: tuple[str, ...]
+    """Asks not to keep something: what it names, what was said before, or what follows."""
+    back: tuple[str, ...]
     """Takes back what was said before."""
-    unsaved: tuple[str, ...]
-    """Asks not to keep something: what was said before, or what follows."""
     wrong: tuple[str, ...]
     """Says that something is not so. What is so may follow."""
-    noted: tuple[str, ...] = ()
+    noted: tuple[str, ...]
     """Says what the memory has, which is wrong. What is so stands around it."""
-    fix: tuple[str, ...] = ()
+    pairs: tuple[str, ...]
+    """Says what is so, and what is not."""
+    spelled: tuple[str, ...] = ()
+    """Says how a name is written, of which the memory has another form."""
+    update: tuple[str, ...]
+    fix: tuple[str, ...]
     """Asks to put something right that the words before it say."""
-    correct: tuple[str, ...]
-    """Names what is so."""
     remember: tuple[str, ...]
     off: tuple[str, ...]
     on: tuple[str, ...]
