@@ -38,6 +38,7 @@ _THOROUGH = 2 / 3
 _VAGUE = frozenset(
     (
         "names something",
+        "has substance",
         "how a thing is",
         "of somebody",
         "of somebody named before",
