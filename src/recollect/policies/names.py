@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
-_INSIDE = re.compile(r"(?<=[a-z0-9,;] )[A-Z][a-zà-ÿ]{2,}\b(?! [A-Z])")
+from recollect.text.late_pattern import LatePattern
+
+_INSIDE = LatePattern(r"(?<=[a-z0-9,;] )[A-Z][a-zà-ÿ]{2,}\b(?! [A-Z])")
 """A word with a capital inside a sentence."""
-_RELATED = re.compile(
+_RELATED = LatePattern(
     r"\b(?:wife|husband|son|daughter|boy|girl|sister|brother|boss|niece|nephew|cousin|friend|colleague|partner|mother|"
     r"father|dog|cat|aunt|uncle),? (?:is |called |named )?(?P<name>[^\W\d_]{3,})(?=,|'s|\.|$| is\b| \d)|"
     r"\b(?P<told>[^\W\d_]{3,})(?:'s| is|,| \()? ?(?:(?<= )\d{1,2}\b(?! ?(?:am|pm|min|h|%|€|x|:|°))|(?<=[ (])"
@@ -14,7 +16,7 @@ _RELATED = re.compile(
     r"daughter|sister|brother|boss|niece|nephew|cousin|friend|partner|mother|father|mum|dad|dog|cat)\b)",
     re.IGNORECASE,
 )
-_NO_NAMES = re.compile(
+_NO_NAMES = LatePattern(
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|\w+ember|"
     r"october|"
     r"(?:that|this|here|there|what|who|mine|yours|the|and|but|for|with|has|had|was|are|were|from|now|not|she|about|"

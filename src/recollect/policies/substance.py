@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-_SELF = re.compile(r"\b(?:i|i'm|im|i've|ive|i'll|i'd|my|mine|me|we|we're|we've|we'll|our|ours|us|myself)\b", re.I)
-_PERSON = re.compile(
+from recollect.text.late_pattern import LatePattern
+
+_SELF = LatePattern(r"\b(?:i|i'm|im|i've|ive|i'll|i'd|my|mine|me|we|we're|we've|we'll|our|ours|us|myself)\b", re.I)
+_PERSON = LatePattern(
     r"\b(?:wife|husband|hubby|hubs|spouse|fianc[eé]e?|partner|girlfriend|boyfriend|gf|bf|ex|kids?|child(?:ren)?|baby|"
     r"twins?|(?:grand|step|half-?)?(?:son|daughter|mother|father|sister|brother)s?(?:-in-law)?|boys?|girls?|teenagers?|"
     r"mum|mom|mam|mama|mummy|mommy|dad|daddy|papa|gran|granny|grandma|grandpa|grandad|nan|nana|grandparents|parents|"
@@ -23,7 +25,7 @@ _PERSON = re.compile(
     r"pony|rabbit|hamster|parrot|tortoise|hens?|chickens|mil|fil|sil|bil)s?(?:'s)?\b",
     re.I,
 )
-_LIFE = re.compile(
+_LIFE = LatePattern(
     r"\b(?:home|address|flat|house|apartment|street|str|road|postcode|zip|rent(?:ed|ing|s)?|lease|leasing|mortgage|"
     r"landline|phone|"
     r"e-?mail|cars?|van|truck|bike|motorbike|plates?|garage|garden|allotment|job|work(?:s|ing)?|shifts?|nights|trade|"
@@ -60,7 +62,7 @@ _MONTHS = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|"
     r"nov(?:ember)?|dec(?:ember)?)"
 )
-_DATE = re.compile(
+_DATE = LatePattern(
     rf"\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? {_MONTHS}\b|\b{_MONTHS} \d{{1,4}}|\b(?:in|since|until|till?|by|of|from|"
     rf"end of|"
     rf"early|mid|late|next|last) {_MONTHS}\b|\b(?:19|20)\d\d\b|\b\d{{1,2}}[./]\d{{1,2}}\b|\b\d{{1,2}}:\d\d\b|"
@@ -70,7 +72,7 @@ _DATE = re.compile(
     r"fall|winter)\b|\b\d{1,2} ?(?:-|–|to) ?\d{1,2}\b",
     re.I,
 )
-_AMOUNT = re.compile(
+_AMOUNT = LatePattern(
     r"\d[\d.,]* ?(?:€|eur\b|euros?\b|£|\$|quid\b|dollars\b|pounds\b|k\b|%|kg\b|lbs?\b|stone\b|cm\b|m\b|km\b|miles\b|"
     r"m2\b|sqm\b|"
     r"mg\b|ml\b|mcg\b|units\b|y/?o\b|yo\b|yrs?\b|years?\b|months?\b|weeks?\b|days?\b|hours?\b|hrs?\b|h\b|people\b|"
@@ -81,22 +83,22 @@ _AMOUNT = re.compile(
     r"[a-z]{3,}",
     re.I,
 )
-_NUMBER = re.compile(
+_NUMBER = LatePattern(
     r"\d|\b(?:thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|(?:twenty|thirty|forty|fifty|sixty|seventy|"
     r"eighty|ninety)(?:[ -]\w+)?|hundred|thousand)\b",
     re.I,
 )
-_NAMED = re.compile(
+_NAMED = LatePattern(
     r"(?:(?<=[a-z0-9,;:)(=/–-] )|(?<=\())(?!I\b|[A-Z]{5,}\b|I'|OK\b|TV\b|AI\b|LOL\b|OMG\b|God\b|Jesus\b|(?:Mon|Tues|"
     r"Wednes|Thurs|Fri|Satur|"
     r"Sun)days?\b|(?:Jan|Febr)uary|March|April|May\b|June|July|August|\w+ember\b|October)[^\W\d_a-z][\w'-]+"
 )
-_OWN = re.compile(
+_OWN = LatePattern(
     rf"\b(?:my|our)(?: [\w'-]+)? (?:{_PERSON.pattern}|{_LIFE.pattern})|\b\w+(?:'s| is|,| \() ?(?:my|our)"
     rf" {_PERSON.pattern}",
     re.I,
 )
-_LASTS = re.compile(
+_LASTS = LatePattern(
     r"\b(?:always|never|usually|normally|every|each|since|from now|no longer|still|anytime|any ?more|used to|"
     r"by default|permanent(?:ly)?|"
     r"daily|weekly|monthly|yearly|twice a|once a|per (?:week|month|day|year)|(?:mon|tues|wednes|thurs|fri|satur|"
@@ -109,7 +111,7 @@ _LASTS = re.compile(
     r"fan of)\b",
     re.I,
 )
-_PRESENT_HABIT = re.compile(
+_PRESENT_HABIT = LatePattern(
     r"\b(?:i|we) (?!(?:am|do|did|was|were|had|have|think|know|mean|guess|wonder|hope|see|feel|said|told|asked|can|"
     r"could|"
     r"would|will|should|shall|might|may|must|just|thought|suppose|bet|swear|agree|understand|believe|remember|forgot|"
@@ -120,13 +122,13 @@ _PRESENT_HABIT = re.compile(
     r"only|even|already|not|never|don'?t|can'?t|note|put|did|let)\b)(?![a-z]+(?:ed|ly)\b)[a-z]{3,}\b",
     re.I,
 )
-_HAS_GOT = re.compile(
+_HAS_GOT = LatePattern(
     r"\b(?:i|we) (?:have|own|keep|drive|play|run) (?:an?|two|three|four|five|\d+|no) |"
     r"\b(?:i|we)(?:'ve| have)? got (?:an?|the|two|three|four|five|\d+|no) |\b(?:i'?m|we'?re) with [A-Z]|\bmy name|"
     r"\b(?:i|we) (?:get up|go|come|get|eat|need) [^.]*\b(?:every|at|each|on \w+days|times)\b",
     re.I,
 )
-_ELIDED = re.compile(
+_ELIDED = LatePattern(
     r"^(?:(?:and|so|but|oh|ok|also|btw),? )*(?:(?!need|speed|seed|indeed|red\b|bed\b)[a-z]{2,}ed|got|had|gave|took|"
     r"sold|bought|"
     r"left|quit|lost|won|met|made|lent|been|off|between|non|don'?t (?:have|own|like|eat|drink|speak)|started|"
@@ -134,14 +136,14 @@ _ELIDED = re.compile(
     re.I,
 )
 """Begins with a verb: "signed at the notary" is said of oneself."""
-_OF_ONESELF_FIRST = re.compile(
+_OF_ONESELF_FIRST = LatePattern(
     r"^(?:(?:and|so|but|oh|ok|also|btw|well|anyway),? )*(?:i|i'?m|i'?ve|we|we'?re|we'?ve|my|our)\b(?!.*(?:[a-z]ed|"
     r"n't)\b)",
     re.I,
 )
-_CONTACT = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]+|(?<![\w.])\+?0?\d[\d ()/-]{6,}\d\b")
-_ADDRESSED = re.compile(r"\b(?:you|your|yours|u|ur|you're|you've|you'll)\b", re.I)
-_TALK = re.compile(
+_CONTACT = LatePattern(r"\b[\w.+-]+@[\w-]+\.[\w.]+|(?<![\w.])\+?0?\d[\d ()/-]{6,}\d\b")
+_ADDRESSED = LatePattern(r"\b(?:you|your|yours|u|ur|you're|you've|you'll)\b", re.I)
+_TALK = LatePattern(
     r"^(?:(?:and|so|but|oh|well|ok|yes|yeah|no|ha|haha|lol|also|because|cos|like),? )*(?:(?:this|that|these|those)"
     r"(?: one)?(?= (?:is|was|are|"
     r"were|from|for|here|looks?|sounds?|will|would|all|makes?)\b|'|,|$)|it|there|what|how|which|who|why|if|maybe|"
@@ -149,7 +151,7 @@ _TALK = re.compile(
     r"(?:'s|'re|'ll)?\b",
     re.I,
 )
-_MOOD = re.compile(
+_MOOD = LatePattern(
     r"\b(?:funny|lovely|nice|awful|horrible|weird|stupid|hilarious|gorgeous|amazing|brilliant|ridiculous|annoying|"
     r"tired|"
     r"knackered|exhausted|starving|hungry|bored|lol|haha|lmao|omg|ugh|wow|honestly|apparently|literally|swear|bloody|"
@@ -157,10 +159,10 @@ _MOOD = re.compile(
     r"embarrassing|joke|kidding|like a|like an|as if)\b",
     re.I,
 )
-_SUPPOSED = re.compile(
+_SUPPOSED = LatePattern(
     r"\b(?:(?<!even )(?<!as )if|would|wouldn't|could|should|imagine|might as well|suppose|wish|what if)\b|'d\b", re.I
 )
-_ORDER = re.compile(
+_ORDER = LatePattern(
     r"^(?:(?:and|so|but|ok|now|then|also|please|pls),? )*(?!(?:in|on|at|from|with|and|for|to|of|by|not|no|all|only|"
     r"just|"
     r"also|now|since|until|till|as|when|after|before|got|had|has|have|lost|was|is|are|were|went|bought|sold|left|did|"
@@ -170,7 +172,7 @@ _ORDER = re.compile(
     r"\b(?:please|pls|plz)[.!]*$|^(?:don'?t|do not) ",
     re.I,
 )
-_OF_THE_DAY = re.compile(
+_OF_THE_DAY = LatePattern(
     r"\b(?:today|tonight|this (?:morning|afternoon|evening)|just now|right now|at the moment|yesterday|last night|"
     r"earlier|a minute ago|for now|in a (?:sec|minute|bit)|finally|again|nearly|almost|up since|"
     r"minutes?|mins|just (?:sat|got|woke|had|came|saw)|for the first time|(?:i'?m|we'?re) (?:\w+ )?(?:standing|"
@@ -178,7 +180,7 @@ _OF_THE_DAY = re.compile(
     r"laughing|kidding)|all day|all night)\b",
     re.I,
 )
-_STRANGERS = re.compile(
+_STRANGERS = LatePattern(
     r"\b(?:(?:the|a|some|an old|one|this|that|another) (?:\w+ )?(?:man|woman|guy|lady|bloke|girl|boy|passenger|"
     r"customer|"
     r"driver|stranger|"
@@ -188,19 +190,19 @@ _STRANGERS = re.compile(
     r"asks?|laughs?)\b",
     re.I,
 )
-_CLAUSE = re.compile(r", (?:so|but|if|because|and|which|she|he|they|we|i)\b| (?:so|because|in case) ", re.I)
-_NEGATED_STATE = re.compile(r"\b(?:did ?n[o']t|didn't|was ?n[o']t|wasn't|haven't|hasn't)\b", re.I)
+_CLAUSE = LatePattern(r", (?:so|but|if|because|and|which|she|he|they|we|i)\b| (?:so|because|in case) ", re.I)
+_NEGATED_STATE = LatePattern(r"\b(?:did ?n[o']t|didn't|was ?n[o']t|wasn't|haven't|hasn't)\b", re.I)
 _ENOUGH = 2
 _FEWEST = 3
 """Words of a statement that stands alone."""
 
 
-_PHRASES = re.compile(
+_PHRASES = LatePattern(
     r"\b(?:blood pressure|bar mitzvah|contact lenses|book club|washing machine|planning permission|full[- ]time|"
     r"part[- ]time|(?:first|second|third|fourth|final) year)\b",
     re.I,
 )
-_WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
+_WORD = LatePattern(r"[^\W_]+(?:[-.][^\W_]+)*")
 
 
 @lru_cache(maxsize=4096)

@@ -6,19 +6,20 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from recollect.text.late_pattern import LatePattern
 from recollect.text.statements.claims import spelled
 from recollect.text.statements.contradicting import BROAD, EMPTY
 
-_TOKEN = re.compile(r"\d[\d.,:/-]*\d|\w[\w'-]*(?:\.\w+)*|[:=–—-](?=\s)|[€$£%]")
-_FRAME = re.compile(
+_TOKEN = LatePattern(r"\d[\d.,:/-]*\d|\w[\w'-]*(?:\.\w+)*|[:=–—-](?=\s)|[€$£%]")
+_FRAME = LatePattern(
     r"(?:is|are|am|runs? on|lives? in|works? (?:at|for)|goes to|go to|ends? (?:on|at)|leaves? at|costs?|takes?|"
     r"starts? (?:at|on)|opens? at|"
     r"closes? at|begins? at|owes?|weighs?|trains? (?:at|with)|needs?|studies at|reports? to|plays? for|pays?|earns?|"
     r"answer (?:me|us) in|reply in|due(?: on)?|owns?|have|has|got|[:=–—-])"
 )
 """What stands before a value that there is one of. Behind some of them that is so for numbers only."""
-_NUMBERS_ONLY = re.compile(r"(?:owns?|have|has|got|takes?|needs?|owes?|pays?|earns?|costs?|weighs?)")
-_TIME_WORD = re.compile(
+_NUMBERS_ONLY = LatePattern(r"(?:owns?|have|has|got|takes?|needs?|owes?|pays?|earns?|costs?|weighs?)")
+_TIME_WORD = LatePattern(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october|"
     r"november|december|daily|weekly|monthly|once|twice|three|two|four|five|six|seven|eight|nine|ten|morning|afternoon|"
     r"evening|noon",
@@ -64,7 +65,7 @@ def _mixed(words: Sequence[str]) -> bool:
     return any(":" in word for word in words) and any(_TIME_WORD.fullmatch(word) for word in words)
 
 
-_VERBAL = re.compile(r"\b(?:was|were|met|saw|had|went|did|ran|\w+ed)\b", re.IGNORECASE)
+_VERBAL = LatePattern(r"\b(?:was|were|met|saw|had|went|did|ran|\w+ed)\b", re.IGNORECASE)
 
 
 def _frame(words: Sequence[str]) -> tuple[int, str] | None:

@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+from recollect.text.late_pattern import LatePattern
+
 Certainty = Literal["stated", "asked", "supposed", "hearsay", "about the memory", "secret"]
 
 _LEAD = (
@@ -17,7 +19,7 @@ _ASKS = (
     r"do|does|did|"
     r"can|could|would|should|shall|will|may|might|have|has|had|any)"
 )
-ASKED = re.compile(
+ASKED = LatePattern(
     rf"\?[\"'”’)\]*\s]*(?:[^\w\s]|x+)*$|{_LEAD}(?!when(?:ever)? (?:i|we|you) |what (?:i|we|my|our) [\w ]{2, 20}: )"
     rf"{_ASKS} (?:i|you|we|they|he|she|it|"
     rf"the|a|an|there|this|that|these|those|my|your|our|"
@@ -30,7 +32,7 @@ ASKED = re.compile(
     rf"what's|is|are|does) \w|{_LEAD}anyone know|{_LEAD}remind me (?:what|how|who|why|where|when|which|if)\b",
     re.I,
 )
-_SUPPOSED = re.compile(
+_SUPPOSED = LatePattern(
     rf"{_LEAD}(?:pretend\b|picture (?:this|it|a|an)\b|if\b.*\b(?:would(?:n't)?|could|'d)\b(?!.*\byou\b)|if (?:i|we|"
     rf"im|i'm|he|she|they|my|our|it|there|only|the|someone) (?!ever\b|ask|say|tell|don'?t|do not|"
     rf"need|forget|write|send|am\b)|"
@@ -47,7 +49,7 @@ _SUPPOSED = re.compile(
     re.I,
 )
 """Says how it would be. "If I ever ask you…" is a rule, and no supposition."""
-_HEARSAY = re.compile(
+_HEARSAY = LatePattern(
     r"\b(?:the|an?|this|that|some|there's this) (?:ad|article|sign|tiktok|video|lady|guy|blog|post|meme|book|"
     r"poster|headline|caption|"
     r"label|movie|film|song|quote|textbook|exercise|character|novel)\b[^.!?,]{0,40}\b(?:says?|said|goes|reads?|"
@@ -59,7 +61,7 @@ _HEARSAY = re.compile(
     re.I,
 )
 """What a text or a stranger says. What a doctor or a friend says is told as a fact."""
-ABOUT_MEMORY = re.compile(
+ABOUT_MEMORY = LatePattern(
     rf"{_LEAD}(?:(?:can|could|would|will) you |i want you to |i(?:'d| would) like you to |you can |you should |"
     rf"let'?s )*"
     r"(?:please |pls |just )*(?:forget|erase|unlearn|unremember|disregard|scratch|"
@@ -89,7 +91,7 @@ ABOUT_MEMORY = re.compile(
     re.I,
 )
 """Asks to forget, to keep nothing, or to correct. Nothing of it is a fact."""
-NOT_KEPT = re.compile(
+NOT_KEPT = LatePattern(
     r"\boff the record\b|\b(?:don'?t|do not|never) (?:put|add|write|take) (?:this|that|it)\b[^.!?]{0,20}\b(?:memory|"
     r"notes|"
     r"records?|file)\b|\b(?:don'?t|do not|never) (?:\w+ )?(?:remember|save|keep|store|note|log|record|"
@@ -98,8 +100,8 @@ NOT_KEPT = re.compile(
     re.I,
 )
 """Nothing of the turn is to be kept."""
-NOTHING_KEPT = re.compile(r"\b(?:this|the|our|whole|entire) (?:\w+ )?(?:conversation|chat|talk|session)\b", re.I)
-_SECRET = re.compile(
+NOTHING_KEPT = LatePattern(r"\b(?:this|the|our|whole|entire) (?:\w+ )?(?:conversation|chat|talk|session)\b", re.I)
+_SECRET = LatePattern(
     r"\b(?:pass ?(?:word|phrase|code)|pass(?:wd)?(?= ?[:=])|pw|pwd|pin(?: (?:code|number))?|cvv|cvc|ssn|(?:api|"
     r"secret|access|private|recovery) ?_?key|"
     r"token|combination|combo|seed phrase|login|logged in with|security (?:code|answer)|one-time code|otp|"
@@ -112,7 +114,7 @@ _SECRET = re.compile(
     re.I,
 )
 _INSIDE = (
-    re.compile(
+    LatePattern(
         r"^(?:(?:so|and|but|ok(?:ay)?|hey|hi|well|oh|also),? )*(?:since|as|because|given that|"
         r"considering(?: that)?|seeing(?: as| that)?|now that|"
         r"being that|while|with|for|as someone with|as an?)\b,? (?!i (?:said|mentioned|"
@@ -121,10 +123,10 @@ _INSIDE = (
         re.I,
     ),
 )
-_AFTER_QUESTION = re.compile(r"[,;:–—-]+ (?=(?:i'?m|i'?ve|i am|i have|my|we'?re|we'?ve|we are|we have|our)\b)", re.I)
-_ASIDE = re.compile(r"\((?P<told>(?:i'?m|i'?ve|i am|i have|my|we'?re|we'?ve|we are|we have|our)\b[^()]{4,})\)", re.I)
-_TAIL = re.compile(r",? (?:so|and|but|then)$", re.I)
-_BEFORE_QUESTION = re.compile(
+_AFTER_QUESTION = LatePattern(r"[,;:–—-]+ (?=(?:i'?m|i'?ve|i am|i have|my|we'?re|we'?ve|we are|we have|our)\b)", re.I)
+_ASIDE = LatePattern(r"\((?P<told>(?:i'?m|i'?ve|i am|i have|my|we'?re|we'?ve|we are|we have|our)\b[^()]{4,})\)", re.I)
+_TAIL = LatePattern(r",? (?:so|and|but|then)$", re.I)
+_BEFORE_QUESTION = LatePattern(
     rf"[,;:–—-]+ (?:(?:so|and|but|also|then|any|now) )*(?={_ASKS}\b(?! (?:my|our|in|on|at|for|from|with|"
     rf"the kids)\b) )|[,;–—-]+ (?=(?:any|thoughts|tips|ideas|advice|suggestions|right|ok)\b)|"
     rf" (?:so|and|but) (?={_ASKS}\b (?:i|you|we|it|the|is|are|do|does|should|can|about|would)\b)",
@@ -132,7 +134,7 @@ _BEFORE_QUESTION = re.compile(
 )
 
 
-_APPOINTED = re.compile(
+_APPOINTED = LatePattern(
     r"\b(?:on|at|by) (?:the )?(?:\d|mon|tue|wed|thu|fri|sat|sun)|\b\d{1,2}(?::|st|nd|rd|th)\b", re.I
 )
 
@@ -169,8 +171,8 @@ def told_in_question(sentence: str) -> list[str]:
     )
 
 
-_CLAUSE = re.compile(r"\s*[;–—]\s*|,? (?:and|anyway|but) (?=since|it|i\b|my|we\b|anyway)")
-_OF_ONESELF = re.compile(
+_CLAUSE = LatePattern(r"\s*[;–—]\s*|,? (?:and|anyway|but) (?=since|it|i\b|my|we\b|anyway)")
+_OF_ONESELF = LatePattern(
     r"\b(?:i|i'm|im|i've|ive|my|mine|me|we|we're|our|us|mum|mom|dad|wife|husband|kids?|son|daughter)\b", re.I
 )
 

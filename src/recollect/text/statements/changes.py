@@ -6,6 +6,7 @@ import re
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
+from recollect.text.late_pattern import LatePattern
 from recollect.text.statements.alike import has_frame, other_value
 from recollect.text.statements.claims import NOT_NAMES, ReadStatement, english, read, spelled, value_of
 from recollect.text.statements.contradicting import BROAD, EMPTY, contradicts, names
@@ -153,7 +154,7 @@ _VAGUE = frozenset(
     )
 )
 
-_PEOPLE = re.compile(
+_PEOPLE = LatePattern(
     r"\b(?:my|his|her|their|our|a|the) (?:[\w-]+ )??(wife|husband|partner|son|daughter|sister|brother|mother|"
     r"father|mum|mom|dad|"
     r"boss|manager|friend|colleague|coworker|cousin|aunt|uncle|girlfriend|boyfriend|neighbou?r|roommate|flatmate|"
@@ -175,7 +176,7 @@ def _people(text: str) -> frozenset[str]:
 
 # Events
 
-_TIME = re.compile(
+_TIME = LatePattern(
     r"\b(?P<weekday>(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tue|tues|wed|thu|thurs|fri|sat|sun)s?\b"
     r"|\b(?P<month>january|february|march|april|may|june|july|august|september|october|november|december)\b"
     r"|\b(?P<clock>\d{1,2}(?::\d\d)? ?(?:am|pm|o'clock)|\d{1,2}:\d\d|(?<=\bat )\d{1,2}(?![\d%€$])|noon|midday|"
@@ -226,7 +227,7 @@ def _by_event(old: ReadStatement, new: ReadStatement) -> StatementChange | None:
     return None
 
 
-_ADDS = re.compile(
+_ADDS = LatePattern(
     r"\b(?:also|as well|another|additionally|besides|a second|plus|too)\b(?! (?:much|many|late|early|big|hot|small))",
     re.I,
 )

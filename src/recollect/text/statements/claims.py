@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from recollect.text.languages import Language, Slot, language
 from recollect.text.languages.detection import UNKNOWN, language_of
+from recollect.text.late_pattern import LatePattern
 from recollect.text.sentences import sentences
 from recollect.text.speakers import prefix
 from recollect.text.statements.slot_forms import is_temporary, is_unsure, slot_values
@@ -51,22 +52,22 @@ def _unsqueezed(match: re.Match[str]) -> str:
     return _SQUEEZED[match[1].lower()]
 
 
-_SPELLED: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r"[’‘`]"), "'"),
-    (re.compile(r"\b(?:can't|cannot)\b", re.I), "can not"),
-    (re.compile(r"\bwon't\b", re.I), "will not"),
-    (re.compile(r"\bain't\b", re.I), "is not"),
-    (re.compile(r"n't\b", re.I), " not"),
-    (re.compile(r"\b(dont|doesnt|didnt|isnt|arent|wont|cant|havent|hasnt)\b", re.I), _unsqueezed),
-    (re.compile(r"\b(?:I'm|im)\b", re.I), "I am"),
-    (re.compile(r"\b(?:ive)\b", re.I), "I have"),
-    (re.compile(r"\b(we|you|they)'re\b", re.I), r"\1 are"),
-    (re.compile(r"\b(i|we|you|they)'ve\b", re.I), r"\1 have"),
-    (re.compile(r"\b(i|we|you|they|he|she|it|that)'ll\b", re.I), r"\1 will"),
-    (re.compile(r"\b(i|we|you|they|he|she)'d\b", re.I), r"\1 would"),
-    (re.compile(r"\b(he|she|it|that|there|here|who|what|where)'s\b", re.I), r"\1 is"),
-    (re.compile(r"(\w)'s (been|got|gone|become|moved|died|passed|left|quit|started|taken|had)\b", re.I), r"\1 has \2"),
-    (re.compile(r"\s+"), " "),
+_SPELLED: tuple[tuple[LatePattern, str | Callable[[re.Match[str]], str]], ...] = (
+    (LatePattern(r"[’‘`]"), "'"),
+    (LatePattern(r"\b(?:can't|cannot)\b", re.I), "can not"),
+    (LatePattern(r"\bwon't\b", re.I), "will not"),
+    (LatePattern(r"\bain't\b", re.I), "is not"),
+    (LatePattern(r"n't\b", re.I), " not"),
+    (LatePattern(r"\b(dont|doesnt|didnt|isnt|arent|wont|cant|havent|hasnt)\b", re.I), _unsqueezed),
+    (LatePattern(r"\b(?:I'm|im)\b", re.I), "I am"),
+    (LatePattern(r"\b(?:ive)\b", re.I), "I have"),
+    (LatePattern(r"\b(we|you|they)'re\b", re.I), r"\1 are"),
+    (LatePattern(r"\b(i|we|you|they)'ve\b", re.I), r"\1 have"),
+    (LatePattern(r"\b(i|we|you|they|he|she|it|that)'ll\b", re.I), r"\1 will"),
+    (LatePattern(r"\b(i|we|you|they|he|she)'d\b", re.I), r"\1 would"),
+    (LatePattern(r"\b(he|she|it|that|there|here|who|what|where)'s\b", re.I), r"\1 is"),
+    (LatePattern(r"(\w)'s (been|got|gone|become|moved|died|passed|left|quit|started|taken|had)\b", re.I), r"\1 has \2"),
+    (LatePattern(r"\s+"), " "),
 )
 _SQUEEZED = {
     "dont": "do not", "doesnt": "does not", "didnt": "did not", "isnt": "is not", "arent": "are not",
@@ -101,7 +102,7 @@ _STOPS = (
     r"thinks?|told|"
     r"bought|sold|gave|wants?|likes?|loves?|hates?|eats?|drives?|became|came|went)\b)"
 )
-_SUBJECT = re.compile(
+_SUBJECT = LatePattern(
     r"\b(?P<me>I|we|me and \w+)\b"
     rf"|\b(?P<of>my|our|his|her|their)\b(?P<thing>(?: {_STOPS}[\w'-]+){{0,4}})"
     r"|\b(?P<other>he|she|they|you|it)\b"
@@ -109,7 +110,7 @@ _SUBJECT = re.compile(
     rf"|(?P<name>\b(?-i:[A-Z])[\w-]+(?: (?-i:[A-Z])[\w-]+)?)(?P<of_name>'s(?: {_STOPS}[\w'-]+){{1,3}})?",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"[A-Z]")
+_NAME = LatePattern(r"[A-Z]")
 
 
 def owner_before(sentence: str, at: int) -> str:
@@ -142,7 +143,7 @@ def _stemmed(words: str) -> str:
 
 # Values
 
-_CUT = re.compile(
+_CUT = LatePattern(
     r"[,;!?()\n—–]|\.(?!\d)|\s-\s|: | (?:but|because|since|so|which|where|who|when|while|although|though|if|"
     r"unless|until|"
     r"now|these days|nowadays|and (?:i|we|my|he|she|they|it|am|is|have|has|the|work|works|live|lives|moved|"
@@ -176,7 +177,7 @@ _IS = (
     r"goes (?:up|down) to|rose to|fell to|dropped to|was (?:raised|lowered|changed|set|cut|increased|reduced|moved|"
     r"pushed|bumped) to|got (?:raised|lowered|changed|cut|bumped) to|increased to|moved to|switched to|to be))"
 )
-_UNSURE = re.compile(
+_UNSURE = LatePattern(
     r"\b(?:if|unless|maybe|perhaps|might|may|could|would|should|suppose|supposing|whether|imagine|pretend|"
     r"thinking (?:about|of)|"
     r"(?:i|sometimes i|we) think about|consider(?:ing)?|wonder(?:ing)?|hope to|hoping|wish|planning to|dream(?:s|"
@@ -187,7 +188,7 @@ _UNSURE = re.compile(
     re.IGNORECASE,
 )
 """Says that something is not so, or not sure."""
-_PAST = re.compile(
+_PAST = LatePattern(
     r"\b(?:used to|was (?:in|at)|lived|worked|as a (?:kid|child|teenager|student)|years? (?:ago|back|before)|"
     r"back (?:then|in|when)|"
     r"once|before that|(?:my|our|her|his) (?:first|former|old|previous|late) \w+ (?:was|were|had)|in my (?:teens|"
@@ -196,7 +197,7 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 """Tells of a time that is over, and nothing of now."""
-_FOR_NOW = re.compile(
+_FOR_NOW = LatePattern(
     r"\b(?:this (?:week|weekend|month|summer|morning|afternoon|evening|time)|today|tonight|tomorrow|for (?:now|"
     r"a (?:few|"
     r"couple|while|week|month|day)|the (?:week|weekend|day|moment|summer|winter)|(?:two|three|four|five|six|"
@@ -265,7 +266,7 @@ def _claims(sentence: str) -> Iterator[Claim]:
                 yield claim
 
 
-_NAMED = re.compile(r"(?:now |currently )?(?:the )?(?:[A-Z]|\d)|[a-z]+(?: last| this| now| for good| with|[,.!]|$)")
+_NAMED = LatePattern(r"(?:now |currently )?(?:the )?(?:[A-Z]|\d)|[a-z]+(?: last| this| now| for good| with|[,.!]|$)")
 """A name, or a single word: many who chat write no capitals."""
 
 

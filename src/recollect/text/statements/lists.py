@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from recollect.text.late_pattern import LatePattern
 from recollect.text.statements.certainty import certainty
 
 
@@ -15,10 +16,10 @@ class ListPart(NamedTuple):
     """Whether it is an item of a list about the speaker, and needs no verb to be a statement."""
 
 
-_BULLET = re.compile(r"\s*(?:[-*+•‣◦·–—]|->|→|\d{1,2}[.)])\s+(?=\S)")
-_KEYED = re.compile(r"(?P<key>[^\W\d][\w '/&.]{0,28}?) ?(?::| [-–—] |=) ?(?P<value>\S.*)$")
-_OWN = re.compile(r"\b(?:i|i'm|im|i've|my|our|me|we|us|mine|myself|ours)\b|\b[^\W\d_]+(?:'s|s')(?= )", re.I)
-_THEMES = re.compile(
+_BULLET = LatePattern(r"\s*(?:[-*+•‣◦·–—]|->|→|\d{1,2}[.)])\s+(?=\S)")
+_KEYED = LatePattern(r"(?P<key>[^\W\d][\w '/&.]{0,28}?) ?(?::| [-–—] |=) ?(?P<value>\S.*)$")
+_OWN = LatePattern(r"\b(?:i|i'm|im|i've|my|our|me|we|us|mine|myself|ours)\b|\b[^\W\d_]+(?:'s|s')(?= )", re.I)
+_THEMES = LatePattern(
     r"\b(?:team|birthdays?|meds|medications?|trip|itinerary|schedule|conventions?|rules?|preferences?|details|"
     r"clients?|customers|contacts?|"
     r"project|to-?do|to do|tasks?|deadlines?|family|kids|pets|animals|allerg\w+|wedding|gear|setup|stack|car|"
@@ -28,13 +29,13 @@ _THEMES = re.compile(
     r"goals|routine|diet|instruments|skills|languages|measurements|sizes)\b",
     re.I,
 )
-_NO_THEME = re.compile(
+_NO_THEME = LatePattern(
     r"\b(?:pros|cons|ingredients|options|steps|questions?|answers?|words|sort|sorted|rank|shopping|groceries|"
     r"which|choose|pick|list of|"
     r"recipe|lyrics|names for|ideas|compare|difference|example)\b|\?$",
     re.I,
 )
-_KEYS = re.compile(
+_KEYS = LatePattern(
     r"^(?:(?:full |first |last |sur)?name|age|born|birthday|birth date|dob|city|town|home|address|job|work|"
     r"occupation|profession|role|"
     r"employer|company|allerg\w+|diet\w*|e-?mail|phone|mobile|tel|number|height|weight|goal|shoes?|shirt|waist|"
@@ -46,29 +47,29 @@ _KEYS = re.compile(
     r"married|status|owner|birthplace|hometown|rate|budget|deadline)$",
     re.I,
 )
-_SUBJECTS = re.compile(
+_SUBJECTS = LatePattern(
     r"^(?:project|car|bike|client|customer|company|house|trip|event|pet|dog|cat|team|flat|boat|repo)$", re.I
 )
-_KIN = re.compile(
+_KIN = LatePattern(
     r"^(?:dad|mum|mom|mother|father|sister|brother|wife|husband|partner|son|daughter|me|grandma|grandpa|nan)$", re.I
 )
-_TRIM = re.compile(
+_TRIM = LatePattern(
     r"^(?:(?:so|ok(?:ay)?|hey|hi|hello|right|also|and|well|here(?:'s| is| are)|these are|this is|"
     r"for context),?!? )+|[\s:!→>(,–—-]+$",
     re.I,
 )
-_INLINE = re.compile(
+_INLINE = LatePattern(
     r"^(?P<head>[^:→>\n.!?]{0,60}\b(?:about me|about myself|me|myself|basics|facts|intro|background|gear|kit|"
     r"meds|details|context|things|profile)\b"
     r"[^:→>\n.!?]{0,30}?) ?(?::|->|→|–|—) ?(?P<items>[^\n]+)$",
     re.I,
 )
-_ABOUT = re.compile(
+_ABOUT = LatePattern(
     r"\b(?:about (?:me|myself)|(?:a few|some|\d|three|four|five|six|\w*) ?things|basics|facts|intro|background|"
     r"profile|context|for the record)\b|^(?:me|myself)$",
     re.I,
 )
-_ITEMS = re.compile(r"[,;] (?:and |& )?(?![^(]*\))")
+_ITEMS = LatePattern(r"[,;] (?:and |& )?(?![^(]*\))")
 _LONGEST_LINE = 110
 
 

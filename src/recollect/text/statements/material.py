@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from recollect.text.late_pattern import LatePattern
 from recollect.text.statements import material_lines
 from recollect.text.statements.material_lines import LeftBlock, Span
 
@@ -20,7 +21,7 @@ class Own(NamedTuple):
     """What is not, in the order in which it was recognized."""
 
 
-_ABOUT_ONESELF = re.compile(
+_ABOUT_ONESELF = LatePattern(
     r"\b(?:my|our)\b(?! (?:text|e?-?mail|letter|essay|sentence|message|cv|resume|bio|paragraph|english|german|french|"
     r"spanish|draft|note|post|code|query|grammar|spelling|answer|reply|book|homework|exercise))|\babout me\b|"
     r"\bi(?:'d| would) like you to\b|\b(?:always|whenever|from now on|in general|every time)\b",
@@ -34,7 +35,7 @@ _WORK = (
     r"grammar|tone|commit m\w+|tl;?dr|into (?:english|spanish|german|french|italian|portuguese|dutch|polish|swedish)|"
     r"(?:who|what|which|why|does|is|are|how)\b[^\n]{0,40}\b(?:this|these|it|that))"
 )
-_TO_WORK_ON = re.compile(
+_TO_WORK_ON = LatePattern(
     r"^(?:(?:please|pls|plz|can you|could you|would you|will you|hi|hey|ok|okay|now|kindly|help me|quick one|"
     r"so)[,!]? )*"
     rf"{_WORK}\b[^.!?\n]*?:\s|\b(?:{_WORK})\b[^.!?\n]{{0,60}}?\b(?:this|these|the following|it|text|sentence|mail|in)\b"
@@ -42,20 +43,20 @@ _TO_WORK_ON = re.compile(
     re.I | re.M,
 )
 """An order and a colon: what follows is the text that it is about."""
-_LANGUAGE_FIRST = re.compile(r"^(?:[Ii]n)?[Tt]o [A-Z]\w+(?: please| pls)?\b[^:\n]{0,60}:\s")
-_CORRECTS = re.compile(r"(?:fix|edit|update): (?=[^\n]*(?:\d| not ))[^\n\"“«]{4,80}$", re.I | re.M)
+_LANGUAGE_FIRST = LatePattern(r"^(?:[Ii]n)?[Tt]o [A-Z]\w+(?: please| pls)?\b[^:\n]{0,60}:\s")
+_CORRECTS = LatePattern(r"(?:fix|edit|update): (?=[^\n]*(?:\d| not ))[^\n\"“«]{4,80}$", re.I | re.M)
 """A correction of what was said before, and no order."""
-_ANNOUNCED = re.compile(
+_ANNOUNCED = LatePattern(
     r"^(?![^\n]*\b(?:i|i'm|my|our|we)\b)[^\n:]{3,80}:[ \t]*\n\s*(?P<text>(?:[^\n]{1,60}\n)?(?=[^\n]{100,})"
     r"(?=[^\n]*[a-z][.!?] [A-Z][^\n]*[a-z0-9][.!?] )[^\n]+(?:\n[^\n]+)*)",
     re.I | re.M,
 )
 """A line with a colon and nothing of the speaker, and below it a paragraph of prose."""
-_HANDED_OVER = re.compile(
+_HANDED_OVER = LatePattern(
     rf"\b(?:this|these|the following|below|here(?:'s| is| are)|listen|see my|{_WORK})\b[^\n]*$", re.I
 )
 """The end of a paragraph after which comes what somebody else wrote, or what is to be worked on."""
-_GENRE = re.compile(
+_GENRE = LatePattern(
     r"^(?P<genre>once upon a time|abstract\b|ingredients:|chapter \w+[:.\n]|case study\b|exercise \d+|minutes of\b|"
     r"act [ivx\d]+\b|scene [ivx\d]+\b|int\. |ext\. |\[?(?:verse|chorus|intro)\b[ \d]*[\]:]|press release\b|breaking: )",
     re.I | re.M,
@@ -69,51 +70,51 @@ _GENRES = {
     "ingr": "a recipe",
     "minu": "minutes of others",
 }
-_LETTER = re.compile(
+_LETTER = LatePattern(
     r"^[ \t]*[\"“«']?[ \t]*(?:dear (?!assistant|ai\b|bot|claude|chat)[^\n,!:]{1,50}|(?:hi|hello|hey|hei|hallo) "
     r"(?!there|all good|again)[A-Z][\w.]{0,20}(?: [A-Z][\w.]+)?)[,!:]",
     re.I | re.M,
 )
-_CLOSING = re.compile(
+_CLOSING = LatePattern(
     r"^[ \t]*(?:(?:kind|best|warm|many)? ?(?:regards|wishes|greetings)|best|cheers|sincerely|yours\b[^\n]*|love|"
     r"thanks|x+)"
     r",?[ \t]*(?:\n[^\n]{1,60}(?:\n[^\n]{1,60})?)?(?=\n\n|\Z)",
     re.I | re.M,
 )
-_MAIL_HEAD = re.compile(
+_MAIL_HEAD = LatePattern(
     r"^(?:from|subject|sent|cc|betreff|von|to|re|fwd?): \S.*$|^on .{6,80} wrote:[ \t]*$|^-{2,} ?(?:original|"
     r"forwarded) message",
     re.I | re.M,
 )
-_OWN_AGAIN = re.compile(
+_OWN_AGAIN = LatePattern(
     r"^[ \t]*(?:→|↑|\^+|⬆|⇧|=>|\(\(|what |is |are |does |do |can |could |how |why |who |should )", re.I
 )
-_QUOTED_PARAGRAPH = re.compile(
+_QUOTED_PARAGRAPH = LatePattern(
     r"(?:^|(?<=:\s))[\"“«](?=[^\n]{12,})(?:.(?!\n\n))*?.[\"”»][.!?]?(?=[ \t]*(?:$|\n))", re.S | re.M
 )
-_QUOTE = re.compile(r"\"[^\"\n]{8,}\"|“[^”\n]{8,}”|«[^»\n]{8,}»|(?<!\w)'(?=\w)[^'\n]{24,}'(?!\w)")
-_NAMED_SO = re.compile(
+_QUOTE = LatePattern(r"\"[^\"\n]{8,}\"|“[^”\n]{8,}”|«[^»\n]{8,}»|(?<!\w)'(?=\w)[^'\n]{24,}'(?!\w)")
+_NAMED_SO = LatePattern(
     r"\b(?:never|don'?t|do not|always|stop|called|named|titled|motto|slogan|say|use|prefix|format|"
     r"title)\b[^\"“«]{0,30}$",
     re.I,
 )
-_FIRST_PERSON = re.compile(
+_FIRST_PERSON = LatePattern(
     r"\b(?:i|i'm|im|i've|ive|i'll|i'd|me|my|mine|we|we're|we've|our|ours|us|mum|mom|dad|wife|husband|kids?)\b", re.I
 )
-_ABOUT_IT = re.compile(r"\b(?:this|that|it|these|those|above|below|here|anything|names)\b|[↑^]", re.I)
-_ORDER_AT_END = re.compile(
+_ABOUT_IT = LatePattern(r"\b(?:this|that|it|these|those|above|below|here|anything|names)\b|[↑^]", re.I)
+_ORDER_AT_END = LatePattern(
     r"(?:(?<=[.!?…\n])|(?<=\.\.\.))\s*(?P<order>[^.!?\n]+[.!?]?)\s*$|(?P<question>[^.!?\n]*\?)\s*$"
 )
-_ORDERS = re.compile(r"^(?:please |pls )?(?:make|give|write|correct|list|sort|find|extract|turn|summari[sz]e|"
+_ORDERS = LatePattern(r"^(?:please |pls )?(?:make|give|write|correct|list|sort|find|extract|turn|summari[sz]e|"
     r"translate|add|rank|spot|rate|quiz)\b|\?$", re.I)  # fmt: skip
-_FICTION_ORDER = re.compile(
+_FICTION_ORDER = LatePattern(
     r"\b(?:write|compose|invent|make up|generate|create|draft|tell me|give me|make)\b(?![^.!?\n]*\b(?:for|"
     r"about) (?:my|our)\b)"
     r"[^.!?\n]{0,70}\b(?:story|poem|haiku|sonnet|limerick|chapter|novel|scene|diary|dialogue|monologue|persona|"
     r"character|sketch|song|lyrics|fairy ?tale|screenplay|fanfic\w*|fictional|made-up)\b",
     re.I,
 )
-_FICTION_TOLD = re.compile(
+_FICTION_TOLD = LatePattern(
     r"^(?:my character\b|the (?:main )?character\b|the (?:hero|heroine|protagonist|speaker|narrator)\b|"
     r"in the (?:poem|story|scene|novel|chapter|script)\b|(?:\w+ )?(?:sketch|story|poem|haiku|limerick|sonnet|scene|"
     r"fanfic|song)(?: idea)?: )",

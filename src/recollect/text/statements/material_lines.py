@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from recollect.text.late_pattern import LatePattern
+
 
 class LeftBlock(NamedTuple):
     """What was left out, and why."""
@@ -21,12 +23,12 @@ class Span(NamedTuple):
     instead: str = "\n"
 
 
-_FENCE = re.compile(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
-_QUOTED = re.compile(r"(?:^[ \t]*on [^\n]{6,80} wrote:[ \t]*\n+)?(?:^[ \t]*>(?!>>)[^\n]*(?:\n|\Z))+", re.M | re.I)
-_KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+_FENCE = LatePattern(r"^[ \t]*(```|~~~)[^\n]*\n.*?(?:^[ \t]*\1[ \t]*$|\Z)", re.M | re.S)
+_QUOTED = LatePattern(r"(?:^[ \t]*on [^\n]{6,80} wrote:[ \t]*\n+)?(?:^[ \t]*>(?!>>)[^\n]*(?:\n|\Z))+", re.M | re.I)
+_KINDS: tuple[tuple[str, LatePattern], ...] = (
     (
         "a traceback",
-        re.compile(
+        LatePattern(
             r"\s*Traceback \(most|\s+at [\w.$<>/]+\(|\s*File \".*\", line \d+|goroutine \d+|panic: |"
             r"Exception in thread|"
             r"(?:[\w$]+\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt)(?::| *$|\.)|Caused by: |\s*\.{3} \d+ more|"
@@ -35,23 +37,23 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "a log",
-        re.compile(
+        LatePattern(
             r"\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d|\[?\d\d:\d\d:\d\d[\],.]|"
             r"\[?(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|CRITICAL)\]?:? |(?:GET|POST|PUT|DELETE|PATCH|HEAD) /|"
             r"npm (?:ERR|WARN)|(?:fatal|error|warning)(?:\[\w+\])?: |\S+ \S+ \S+ \[\d\d/\w{3}/\d{4}|level=\w+ "
         ),
     ),
-    ("a diff", re.compile(r"diff --git |index [0-9a-f]{5,}\.\.|@@ |(?:---|\+\+\+) [ab]?/")),
+    ("a diff", LatePattern(r"diff --git |index [0-9a-f]{5,}\.\.|@@ |(?:---|\+\+\+) [ab]?/")),
     (
         "a query",
-        re.compile(
+        LatePattern(
             r"\s*(?:SELECT\b.*\bFROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE (?:TABLE|INDEX|VIEW)|ALTER TABLE|"
             r"DROP TABLE|WITH \w+ AS \()"
         ),
     ),
     (
         "a shell session",
-        re.compile(
+        LatePattern(
             r"\s*(?:\$|❯|%|root@\S+#|\w+@[\w-]+[:~]\S*\$) \S|(?:[A-Z_]{3,}=\S+ )?(?:sudo|git|docker|kubectl|npm|"
             r"npx|pip|curl|"
             r"ls|cd|ssh|cargo|make|brew|apt|python3?|grep|psql|terraform|helm) [^.!?]*(?: --?\w|&&| \| )"
@@ -59,7 +61,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "code",
-        re.compile(
+        LatePattern(
             r"\s*(?:def \w+\(|class \w+.*:\s*$|import [\w.]+(?: as \w+)?\s*$|from [\w.]+ import |#include|"
             r"return\b.*[;)]\s*$|"
             r"(?:const|let|var|val|auto|int|char|float|double|string|bool) \w+ ?(?::[^=]+)?=|(?:public|private|"
@@ -73,19 +75,19 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|.*(?:[;{]\s*$|\) ?=> ?|\bsuper\(|__\w+__)|\s*[\w.]+\([^)]*\);?\s*$"
         ),
     ),
-    ("a dump of data", re.compile(r"\s*[\[\]{}],?\s*$|\s*\"[\w.-]+\"\s*: |\s*\{.*:.*\},?\s*$|"
+    ("a dump of data", LatePattern(r"\s*[\[\]{}],?\s*$|\s*\"[\w.-]+\"\s*: |\s*\{.*:.*\},?\s*$|"
         r"\s*<\w+>.*</\w+>\s*$|---\s*$")),
-    ("a table", re.compile(r"\S+(?: {2,}|\t)\S+(?: {2,}|\t)\S|\|.*\|\s*$")),
+    ("a table", LatePattern(r"\S+(?: {2,}|\t)\S+(?: {2,}|\t)\S|\|.*\|\s*$")),
     (
         "a chat of others",
-        re.compile(
+        LatePattern(
             r"\s*\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?\]? *(?:- )?[\w .]{1,20}: |(?:assistant|user|system|ai|"
             r"human|chatgpt|bot): ", re.I
         ),
     ),
     (
         "a recipe",
-        re.compile(
+        LatePattern(
             r"\s*[-*•]?\s*(?:\d+(?:[./]\d+)?|[½¼¾⅓]|an?|one|two)\s*(?:cups?|tbsp|tsp|tablespoons?|teaspoons?|g|"
             r"kg|ml|dl|cl|l|oz|"
             r"lbs?|pkg|cloves?|pinch|sticks?) (?:of )?[a-z]", re.I
@@ -95,10 +97,10 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
 _RUNS_ON = frozenset(("a traceback", "a log", "a shell session", "a diff", "a recipe", "a query"))
 """Their further lines look like anything, up to an empty line."""
 _NEEDS_TWO = frozenset(("a recipe", "a table"))
-_COMMENT = re.compile(r"\s*(?:#|//|--|/\*|\*|<!--)(?!#)")
-_PATCHED = re.compile(r"[-+](?=[^\s])|[-+ ]\s|\\ No newline")
-_ADDED = re.compile(r"\+(?!\d[\d ]{5,})\S")
-_TECHNICAL = re.compile(
+_COMMENT = LatePattern(r"\s*(?:#|//|--|/\*|\*|<!--)(?!#)")
+_PATCHED = LatePattern(r"[-+](?=[^\s])|[-+ ]\s|\\ No newline")
+_ADDED = LatePattern(r"\+(?!\d[\d ]{5,})\S")
+_TECHNICAL = LatePattern(
     r"\s*-?\s*(?:host|port|ssl\w*|pool|timeout|image|version|replicas|env|path|url|uri|debug|log_?level|user|"
     r"database|db|"
     r"driver|region|namespace|kind|spec|metadata|labels|ports?|volumes|services|command|entrypoint|retries|cache|"

@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 from recollect.text.languages import Requests, language
+from recollect.text.late_pattern import LatePattern
 from recollect.text.sentences import sentences
 from recollect.text.statements.claims import spelled
 
@@ -25,26 +26,26 @@ _MOST_WORDS = 4
 """Words of a thing that is named without a verb: "the wedding, forget it"."""
 _MOST_READINGS = 4
 _MOST_CLAUSES = 8
-_SPLIT = re.compile(
+_SPLIT = LatePattern(
     r"\s*[,;–—]\s*|\s+-+\s+|\s*:\s+|\s*\.{2,}\s*|\s*…\s*"
     r"|\s+(?=(?:and|but|so|und|aber|also|et|mais|donc|y|pero|e|ma|mas|en|maar|dus)\s)",
     re.IGNORECASE,
 )
-_JOINING = re.compile(r"(?:(and|und|et|y|e|en)|but|so|aber|also|mais|donc|pero|ma|mas|maar|dus)\s+", re.IGNORECASE)
+_JOINING = LatePattern(r"(?:(and|und|et|y|e|en)|but|so|aber|also|mais|donc|pero|ma|mas|maar|dus)\s+", re.IGNORECASE)
 _EDGE = r"[\s.!?…,;:\-–—\"'“”„«»*_()¿¡☀-➿\U0001f300-\U0001faff\ufe0f\u200d]+"
-_TRIM = re.compile(rf"^{_EDGE}|{_EDGE}$")
-_QUOTED = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
-_INSIDE_QUOTES = re.compile(r"\"[^\"\n]{12,}\"|“[^”\n]{12,}”|„[^“”\n]{12,}[“”]|«[^»\n]{12,}»")
+_TRIM = LatePattern(rf"^{_EDGE}|{_EDGE}$")
+_QUOTED = LatePattern(r"^[ \t]*>.*$", re.MULTILINE)
+_INSIDE_QUOTES = LatePattern(r"\"[^\"\n]{12,}\"|“[^”\n]{12,}”|„[^“”\n]{12,}[“”]|«[^»\n]{12,}»")
 
 
 _SHORT = (
-    (re.compile(r"\blet[’']?s\b", re.IGNORECASE), "let us"),
-    (re.compile(r"\bu\b", re.IGNORECASE), "you"),
-    (re.compile(r"\bur\b", re.IGNORECASE), "your"),
-    (re.compile(r"\bw/ ?", re.IGNORECASE), "with "),
-    (re.compile(r"\babt\b", re.IGNORECASE), "about"),
-    (re.compile(r"\b(?:pls|plz)\b", re.IGNORECASE), "please"),
-    (re.compile(r"\b(you|i|they|we)ve\b", re.IGNORECASE), r"\1 have"),
+    (LatePattern(r"\blet[’']?s\b", re.IGNORECASE), "let us"),
+    (LatePattern(r"\bu\b", re.IGNORECASE), "you"),
+    (LatePattern(r"\bur\b", re.IGNORECASE), "your"),
+    (LatePattern(r"\bw/ ?", re.IGNORECASE), "with "),
+    (LatePattern(r"\babt\b", re.IGNORECASE), "about"),
+    (LatePattern(r"\b(?:pls|plz)\b", re.IGNORECASE), "please"),
+    (LatePattern(r"\b(you|i|they|we)ve\b", re.IGNORECASE), r"\1 have"),
 )
 
 

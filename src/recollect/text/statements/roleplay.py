@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from recollect.text.late_pattern import LatePattern
 from recollect.text.statements.material_lines import LeftBlock
 
 
@@ -18,7 +19,7 @@ class Scene(NamedTuple):
     """How many turns of a play had nothing that tells it: no stage directions and no quotation marks."""
 
 
-_STARTS = re.compile(
+_STARTS = LatePattern(
     r"\b(?:let'?s|let us) (?:play|role-?play|pretend|practi[sc]e then)\b|\brole-?play\b|\bpretend (?:you|to be|"
     r"i'm|that)|"
     r"^(?:please |now |ok(?:ay)?,? )*(?:act|speak|talk|answer) (?:as|like) (?:a|an|my|the|if)\b|\b(?:stay|"
@@ -29,7 +30,7 @@ _STARTS = re.compile(
     r"bit|great)|(?-i:[A-Z]\w+))",
     re.I | re.M,
 )
-_CASTS = re.compile(
+_CASTS = LatePattern(
     r"(?:^|[.!?] |\(\()(?:[Oo]k(?:ay)?,? |[Nn]ow,? |[Ss]o,? )*[Yy]ou(?:'re| are) (?:now )?(?:(?:a|an|the|"
     r"my) (?!best\b|legend|star|genius|"
     r"angel|life ?saver|absolute|total|real|gem|hero|treasure|great|very|good|bit|machine\b|bot\b|lot)[a-z]+|"
@@ -37,9 +38,9 @@ _CASTS = re.compile(
     r"Lord|Brother|Sister|Captain|Professor)\b|[A-Z][a-z]+ (?:tonight|now|today))"
 )
 """Gives the assistant a part."""
-_BRACKETS = re.compile(r"\(\(\s*\)\)|\b(?:double )?(?:brackets|parenthes[ei]s)\b", re.I)
-_MEANT = re.compile(r"\(\(\s*(.+?)\s*\)\)|\b(?:ooc|out of character)[:,]\s*(.+)", re.I | re.S)
-_ENDS = re.compile(
+_BRACKETS = LatePattern(r"\(\(\s*\)\)|\b(?:double )?(?:brackets|parenthes[ei]s)\b", re.I)
+_MEANT = LatePattern(r"\(\(\s*(.+?)\s*\)\)|\b(?:ooc|out of character)[:,]\s*(.+)", re.I | re.S)
+_ENDS = LatePattern(
     r"\b(?:curtain|real (?:world|life)|back to (?:reality|real|normal|work|business)|out of character|"
     r"end (?:of )?(?:the )?"
     r"(?:scene|play|role-?play|game)|(?:stop|enough|no more) (?:of )?(?:the |this |with the )?(?:theatre|theater|"
@@ -51,9 +52,9 @@ _ENDS = re.compile(
     r"thank you),? (?:that|for playing))\b",
     re.I,
 )
-_NO_PLAY = re.compile(r"\bno (?:theatre|theater|role-?play\w*|games?|pretending)\b", re.I)
-_MARKED = re.compile(r"^\s*[\"“*(]|\*[a-z][^*\n]{2,}\*", re.I)
-_FANTASY = re.compile(
+_NO_PLAY = LatePattern(r"\bno (?:theatre|theater|role-?play\w*|games?|pretending)\b", re.I)
+_MARKED = LatePattern(r"^\s*[\"“*(]|\*[a-z][^*\n]{2,}\*", re.I)
+_FANTASY = LatePattern(
     r"^\s*\*[a-z][^*\n]{3,}\*|"
     r"\b(?:hit points|half[- ](?:orc|elf)|\d+d(?:4|6|8|10|12|20)\b|i cast \w+|level \d+ (?:wizard|cleric|rogue|"
     r"ranger|paladin|bard|"

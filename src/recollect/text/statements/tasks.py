@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from recollect.text.late_pattern import LatePattern
 from recollect.text.statements.claims import spelled
 from recollect.text.statements.contradicting import EMPTY
 from recollect.text.times import names_time
@@ -12,14 +13,14 @@ from recollect.text.words import WORD, stem
 
 TaskEffect = Literal["closes", "moves"]
 
-_DONE = re.compile(
+_DONE = LatePattern(
     r"\b(?:(?:is|are|got|all|have|has|been|was|were|am) (?:\w+ ){0,2}?(?:done|finished|completed|sorted|handled|"
     r"settled)|done(?= *[.!]?$)|"
     r"finished|completed|sorted|dealt with|taken care of|all set|ticked off|crossed off|off (?:my|the) list|"
     r"out of the way)\b|[✓✔✅☑]",
     re.IGNORECASE,
 )
-_NOT_DONE = re.compile(
+_NOT_DONE = LatePattern(
     r"\b(?:still (?:have|need|got|has|must|to|not|need(?:s)? to)|not yet|have not|has not|had not|did not|"
     r"do not forget|remind|"
     r"(?:need|have|has|want|going|about|plan|planning|trying|try|meant|supposed|ought|forgot|remember|failed) to|"
@@ -30,13 +31,13 @@ _NOT_DONE = re.compile(
     r"what|how)\b",
     re.IGNORECASE,
 )
-_FREED = re.compile(
+_FREED = LatePattern(
     r"\b(?:no longer (?:need|have) to|(?:do|does) not (?:need|have) to|no need to|not necessary|called off|"
     r"cancel(?:l)?ed|"
     r"forget about|never ?mind|will not (?:need|be (?:going|doing))|decided not to|decided against|not going to)\b",
     re.IGNORECASE,
 )
-_PUT_OFF = re.compile(
+_PUT_OFF = LatePattern(
     r"\b(?:moved|pushed|postponed|rescheduled|extended|extension|delayed|deadline|due|until|till|instead|now on|"
     r"brought forward|"
     r"shifted|put off|later|earlier|more time|another (?:week|day|month)|by (?:mon|tues|wednes|thurs|fri|satur|sun)day|"
@@ -55,12 +56,12 @@ _DOING = frozenset(
 """Words of a task that tell what is done, and not with what."""
 
 
-_CLAUSE = re.compile(
+_CLAUSE = LatePattern(
     r"[,;.!?()\n—–]+(?:\s|$)|\s-\s| (?:and|but|so|because|while|then)(?= (?:i|we|he|she|they|the|my|our|it|"
     r"still)\b)| still ",
     re.IGNORECASE,
 )
-_OTHERS = re.compile(
+_OTHERS = LatePattern(
     r"\b(?:(?:his|her|their|[A-Z]\w+'s)\b|(?:my|our|the|a) (?:wife|husband|partner|son|daughter|sister|brother|"
     r"mother|father|mum|mom|dad|"
     r"boss|friend|colleague|neighbou?r|parents)(?:'s)?\b|myself\b)"
@@ -116,7 +117,7 @@ _VERBS = """write/written send/sent buy/bought pay/paid bring/brought take/taken
 build/built make/made give/given read/read do/done see/saw meet/met bleed/bled hang/hung put/put cut/cut feed/fed
 teach/taught tell/told catch/caught win/won lose/lost drive/driven choose/chosen ring/rung sew/sewn sweep/swept"""
 _PAST = {now: then for now, _, then in (pair.partition("/") for pair in _VERBS.split())}
-_ENDED = re.compile(rf"\b(?:\w+ed|{'|'.join(_PAST.values())})\b", re.IGNORECASE)
+_ENDED = LatePattern(rf"\b(?:\w+ed|{'|'.join(_PAST.values())})\b", re.IGNORECASE)
 """A verb in the past."""
 
 
@@ -136,8 +137,8 @@ def _is_about(task: str, clause: str) -> bool:
     return len(named) >= 2 or (bool(named) and len(things) <= _FEW)
 
 
-_BY = re.compile(r"\b(?:by|before|until|till|due|on|at) (?:the )?[\d:./]+", re.IGNORECASE)
-_LEFT = re.compile(r"\b\d+ (?:more )?(?:to go|left)\b", re.IGNORECASE)
+_BY = LatePattern(r"\b(?:by|before|until|till|due|on|at) (?:the )?[\d:./]+", re.IGNORECASE)
+_LEFT = LatePattern(r"\b\d+ (?:more )?(?:to go|left)\b", re.IGNORECASE)
 _FEW = 3
 """Of so few things one is enough."""
 
