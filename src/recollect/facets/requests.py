@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
@@ -160,8 +161,28 @@ def _left(text: str, asked: Sequence[MemoryRequest], corrected: Collection[str])
             before = ""
         is_new = request.act == "correct" and request.sentence not in corrected
         new_value = request.value if is_new and len(request.value.split()) > 2 else ""
+        if request.act == "forget":
+            new_value = _instead(sentence)
         text = " ".join(part for part in (before.strip(), f"{new_value}." if new_value else "", after.strip()) if part)
     return text
+
+
+def _instead(sentence: str) -> str:
+    """What is so now, where a request to forget goes on to say it: "scrap the plan, we're taking the fibre one"."""
+    clauses = re.split(r"[,;:–—] (?:and |but )?|\bbecause\b|\bso (?=(?:i|we|my|our)\b)", sentence, flags=re.IGNORECASE)[
+        1:
+    ]
+    for at in range(len(clauses)):
+        rest = ", ".join(clause.strip() for clause in clauses[at:])
+        if _NEW.match(clauses[at].strip()) and any(fact.role == "user" for fact in extract([Said("user", rest)])):
+            return rest.rstrip(" .!")
+    return ""
+
+
+_NEW = re.compile(
+    r"(?:so )?(?:we|i|it|my|our)\b(?:'(?:re|m|ve|s)|’(?:re|m|ve|s)| (?:am|are|is|have|moved|live|work|take|took))?\b",
+    re.IGNORECASE,
+)
 
 
 def _drop_replies(heeded: Heeded, turns: Sequence[Said]) -> None:
