@@ -124,3 +124,41 @@ def test_a_claim_has_an_owner_a_slot_and_a_value(text: str, owner: str, slot: st
 )
 def test_a_task_is_closed_by_who_says_that_it_is_done(task: str, said: str, wanted: str | None) -> None:
     assert task_effect(task, said) == wanted
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("I live in Lisbon.", "I moved to Porto in 2010."),
+        ("I live in Lisbon.", "I almost moved to Porto last year."),
+        ("I live in Lisbon.", "I live in Porto in the winter."),
+        ("I live in Lisbon.", "I moved to Linux."),
+        ("I live in Lisbon with my wife Ana and our two dogs.", "I moved to Porto last month."),
+        ("I work at Bosch.", "I work at home."),
+        ("I work at Bosch.", "I'm starting at Siemens next month."),
+        ("My phone number is 1234 55", "My work phone number is 999 12"),
+        ("My name is Ada", "My name is on the list."),
+        ("I'm married.", "I got divorced in 2001."),
+        ("My rent is 900 euros.", "My rent was 800 euros in 2019."),
+        ("Ich wohne in Bern.", "Ich bin 2010 nach Genf gezogen."),
+        ("I'm vegan.", "I eat meat at Christmas."),
+    ],
+)
+def test_what_was_is_elsewhere_or_says_less_takes_no_place(old: str, new: str) -> None:
+    assert effect(old, new) in (None, "possible")
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("I need to call Bob.", "Bob called me."),
+        ("I need to call Bob.", "I called Bob's sister."),
+        ("I have to pay the rent for June", "paid the rent for May"),
+        ("I must submit the tax report", "Submitted the travel report!"),
+        ("I need to book flights and a hotel", "Booked the hotel!"),
+        ("I need to renew my passport", "My wife got her passport renewed!"),
+        ("I need to renew my passport", "I got my passport renewed in 2015"),
+    ],
+)
+def test_what_another_did_or_at_another_time_closes_no_task(task: str, said: str) -> None:
+    assert task_effect(task, said) is None

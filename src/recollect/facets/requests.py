@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
@@ -12,7 +11,8 @@ from typing import Literal
 import msgspec
 
 from recollect.facets.proposals import propose
-from recollect.policies.extraction import Extracted, Said, extract
+from recollect.policies.extraction import LONGEST_READ, Extracted, Said, extract
+from recollect.policies.importance import small_talk
 from recollect.recall.recall import recall
 from recollect.text.sentences import sentences
 from recollect.text.statements.claims import ME, read
@@ -65,6 +65,11 @@ class Heeded(msgspec.Struct):
     acted: set[int] = set()
     """Positions of turns that ask for something."""
 
+    @property
+    def number_forgotten(self) -> int:
+        """How many memories were forgotten so far, by all requests together."""
+        return sum(len(outcome.ids) for outcome in self.outcomes if outcome.done == "forgotten")
+
     def facts_left(self, statements: Sequence[Extracted], first: int = 0) -> list[Extracted]:
         """Statements of these turns, without what was taken back; what was to be remembered matters most.
 
@@ -94,8 +99,8 @@ def heed(view: View, turns: Sequence[Said], start: int = 0) -> Heeded:
     for at, turn in enumerate(turns):
         asked: list[MemoryRequest] = []
         silent = heeded.off
-        for request in possible(turn.text) if turn.role == "user" else ():
-            if any(request.sentence == other.sentence for other in asked):
+        for request in possible(turn.text[:LONGEST_READ]) if turn.role == "user" else ():
+            if any(request.sentence == other.sentence for other in asked) or not is_own(turn.text, request):
                 continue
             if not request.sure and (silent or not _is_clear(view, request, turns[:at])):
                 continue
@@ -116,6 +121,25 @@ def heed(view: View, turns: Sequence[Said], start: int = 0) -> Heeded:
     return heeded
 
 
+def is_own(text: str, asked: MemoryRequest) -> bool:
+    """Whether a request is the user's own, and not of a text that was handed over.
+
+    Only the first line counts, and in it nothing behind a colon or a quotation mark: what else looks like a request may
+    be a page, a mail or the words of somebody else, and would delete memories for them.
+    """
+    lines = (line.strip() for line in text[:LONGEST_READ].splitlines())
+    first = next((line for line in lines if line and not small_talk(line)), "")
+    before, sentence, _ = first.partition(asked.sentence.splitlines()[0].strip())
+    if not sentence and first not in asked.sentence:
+        return False
+    return _QUOTES.search(before) is None if asked.act in ("forget", "correct") else True
+
+
+_QUOTES = re.compile(
+    r"[:\"“”«»„]|(?:^|\s)['‘]|\b(?:said|says|wrote|writes|asked|told me|story|pretend|pirate|play)\b", re.IGNORECASE
+)
+
+
 def _heed_one(view: View, heeded: Heeded, turns: Sequence[Said], at: int, asked: MemoryRequest, acting: bool) -> None:
     if asked.act == "remember":
         sentence = asked.sentence if asked.value else _before(turns[at].text, asked.sentence)
@@ -134,7 +158,7 @@ def _heed_one(view: View, heeded: Heeded, turns: Sequence[Said], at: int, asked:
     if asked.act == "forget" and asked.about:
         heeded.forgotten.append((at, asked))
     if acting:
-        outcome = _acted(view, asked, turns[:at])
+        outcome = _acted(view, asked, turns[:at], MOST_FORGOTTEN - heeded.number_forgotten)
         heeded.outcomes.append(outcome)
         if outcome.done == "corrected":
             heeded.corrected.add(asked.sentence)
@@ -192,13 +216,13 @@ def _drop_replies(heeded: Heeded, turns: Sequence[Said]) -> None:
             heeded.turns[at + 1] = Said("assistant", "")
 
 
-def _acted(view: View, asked: MemoryRequest, before: Sequence[Said]) -> RequestOutcome:
-    """Forget or correct what is surely meant; propose it where it is not sure, or too much."""
+def _acted(view: View, asked: MemoryRequest, before: Sequence[Said], most: int) -> RequestOutcome:
+    """Forget or correct what is surely meant; propose it where it is not sure, or too much at once."""
     sure, unsure = _meant(view, asked, before)
     ids = tuple(record.id for record in sure)
     if asked.act == "correct" and asked.value and len(sure) == 1:
         return _corrected(view, asked, sure[0])
-    if asked.act == "forget" and 0 < len(sure) <= MOST_FORGOTTEN and not (asked.all and not asked.about):
+    if asked.act == "forget" and 0 < len(sure) <= most and not (asked.all and not asked.about):
         forget(_unbound(view), Forget(id=ids, reason=_reason(view, asked)))
         return RequestOutcome("forget", "forgotten", asked.about, ids)
     chosen = ids or tuple(record.id for record in unsure)

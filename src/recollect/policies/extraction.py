@@ -35,6 +35,7 @@ from recollect.policies.phrases import (
 from recollect.policies.sentence_rules import Kind, find, has, judge
 from recollect.policies.substance import is_detail, is_substantial
 from recollect.text.fence import without
+from recollect.text.late_pattern import LatePattern
 from recollect.text.sentences import sentences
 from recollect.text.statements.certainty import NOT_KEPT, NOTHING_KEPT, certainty, stated
 from recollect.text.statements.changes import calls_off
@@ -135,9 +136,19 @@ class TurnReading(msgspec.Struct, frozen=True):
     """Whether nothing of the whole conversation is to be kept."""
 
 
+LONGEST_READ = 6000
+"""Characters of a turn that are read. Who says more hands over a text; and time grows with the square of it."""
+_HANDED_OVER = LatePattern(
+    r"(?m:^)[^\n]*\b(?:wrote|writes|says|lyrics|letter from|tool output|search results?|readme|article|"
+    r"(?:mail|e-?mail|message|text|letter) (?:i got|from))\b[^\n]{0,60}:[ \t]*\n",
+    re.IGNORECASE,
+)
+"""Where a text begins that somebody else wrote."""
+
+
 def read_turn(text: str, before: Said | None = None, scene: Scene = NO_SCENE) -> TurnReading:
     """What of a turn is the user's own, after `before` and in a role play or none. For `extract` and for diagnoses."""
-    text = without(text).replace("’", "'")
+    text = _HANDED_OVER.split(without(text).replace("’", "'")[:LONGEST_READ], maxsplit=1)[0]
     spoken, parts, scene = spoken_by_user(text, before.text if before else "", scene)
     read = own(spoken)
     if NOT_KEPT.search(read.text):

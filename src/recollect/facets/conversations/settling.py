@@ -42,8 +42,8 @@ def settle(view: View, records: Sequence[Record]) -> Settled:
     settled = Settled()
     tasks = _tasks(view, records)
     for new in sorted(records, key=lambda record: storing_order(record.id)):
-        if new.access_count or new.role == "assistant" or not view.preset.conversations.supersede:
-            continue  # it was known already, or nobody but the assistant says so
+        if new.role == "assistant" or not view.preset.conversations.supersede:
+            continue
         steps: list[Step] = []
         for ident, result in {**_closed(tasks, new), **_changed(view, new)}.items():
             if result.effect == "possible":

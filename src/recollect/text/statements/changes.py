@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
+from recollect.text.languages.detection import UNKNOWN, language_of
 from recollect.text.late_pattern import LatePattern
 from recollect.text.statements.alike import has_frame, other_value
 from recollect.text.statements.claims import NOT_NAMES, ReadStatement, english, read, spelled, value_of
@@ -49,7 +51,7 @@ def _whole(change_read: StatementChange, old: str, new: str) -> StatementChange 
     a, b = read(old), read(new)
     if b.temporary and not _event_words(old):
         return None
-    if change_read.effect != "possible" and _says_more(a, b):
+    if change_read.effect != "possible" and (_says_more(a, b) or _is_foreign(new)):
         return StatementChange("possible", f"{change_read.why}, and the older says more than that")
     return change_read
 
@@ -104,7 +106,28 @@ def _by_claims(old: ReadStatement, new: ReadStatement) -> StatementChange | None
 
 def _says_more(old: ReadStatement, new: ReadStatement) -> bool:
     """Whether the older tells something besides that would be lost with it."""
-    return bool({claim.slot for claim in old.claims} - {claim.slot for claim in new.claims} - _GO_ALONG)
+    if {claim.slot for claim in old.claims} - {claim.slot for claim in new.claims} - _GO_ALONG:
+        return True
+    shared = {claim.slot for claim in old.claims} & {claim.slot for claim in new.claims}
+    values = {word for claim in old.claims for word in claim.value}
+    plain = frozenset(map(stem, _words(" ".join(_words_of(shared)))))
+    others = {stem(word) for word in _words(old.text) if len(word) > _MORE and word not in EMPTY} - values - plain
+    return bool(shared) and len(others) > _MORE
+
+
+_MORE = 2
+"""So many other words, longer than so many letters, may be lost with what is over."""
+
+
+def _words_of(slots: Iterable[str]) -> list[str]:
+    return [
+        english().slots[slot.partition(" ")[0]].words for slot in slots if slot.partition(" ")[0] in english().slots
+    ]
+
+
+def _is_foreign(text: str) -> bool:
+    """Other languages are read less surely than English."""
+    return language_of(text) not in ("en", UNKNOWN)
 
 
 _GO_ALONG = frozenset({"employer", "occupation", "tool"})

@@ -183,7 +183,10 @@ _UNSURE = LatePattern(
     r"(?:i|sometimes i|we) think about|consider(?:ing)?|wonder(?:ing)?|hope to|hoping|wish|planning to|dream(?:s|"
     r"ing)? of|"
     r"probably|possibly|not sure|in case|what if|let us say|looking (?:at|for|into)|interested in|one day|some ?day|"
-    r"remember (?:my|our|when|how)|would love|haven't decided)\b(?! have to\b)"
+    r"remember (?:my|our|when|how)|would love|haven't decided|almost|nearly|dream(?:t|ed)|kidding|joking|(?:but|"
+    r"and) moved back|"
+    r"as my character|said my|my \w+ said|says my|next (?:week|month|year|summer|winter|spring|autumn|term)|"
+    r"role-?play)\b(?! have to\b)"
     r"|\bwhen (?:i|we) (?:win|retire|grow)\b",
     re.IGNORECASE,
 )
@@ -193,7 +196,8 @@ _PAST = LatePattern(
     r"back (?:then|in|when)|"
     r"once|before that|(?:my|our|her|his) (?:first|former|old|previous|late) \w+ (?:was|were|had)|in my (?:teens|"
     r"twenties|thirties|youth)|"
-    r"in (?:19|20)\d\d i|the (?:summer|winter|year) before|grew up|back when)\b",
+    r"(?:in|since|until) (?:19|20)\d\d|when (?:i|we) (?:was|were)|the (?:summer|winter|year) before|grew up|"
+    r"back when)\b",
     re.IGNORECASE,
 )
 """Tells of a time that is over, and nothing of now."""
@@ -203,7 +207,10 @@ _FOR_NOW = LatePattern(
     r"couple|while|week|month|day)|the (?:week|weekend|day|moment|summer|winter)|(?:two|three|four|five|six|"
     r"\d+) (?:days|"
     r"weeks|months)|a couple of)|until|till|temporar\w+|at the moment|on (?:holiday|vacation|business|a trip)|visiting|"
-    r"crashing|house-?sitting|subletting|filling in|covering for|just (?:this|for)|over the (?:weekend|holidays|"
+    r"in (?:the )?(?:summers?|winters?|spring|autumn)|(?:on|at) (?:weekends|the weekend|christmas|night|(?:mon|"
+    r"tues|wednes|thurs|"
+    r"fri|satur|sun)days)|during the week|every (?:summer|winter|weekend)|for lent|over christmas|crashing|"
+    r"house-?sitting|subletting|filling in|covering for|just (?:this|for)|over the (?:weekend|holidays|"
     r"summer))\b",
     re.IGNORECASE,
 )
@@ -266,8 +273,23 @@ def _claims(sentence: str) -> Iterator[Claim]:
                 yield claim
 
 
-_NAMED = LatePattern(r"(?:now |currently )?(?:the )?(?:[A-Z]|\d)|[a-z]+(?: last| this| now| for good| with|[,.!]|$)")
-"""A name, or a single word: many who chat write no capitals."""
+_NAMED = LatePattern(r"(?:now |currently )?(?:the )?(?:[A-Z]|\d)")
+_WITHOUT_CAPITALS = LatePattern(r"[a-z]+(?: last| this| now| for good| with|[,.!]|$)")
+_TOOLS = LatePattern(
+    r"(?:the )?(?:linux|vim|neovim|emacs|windows|mac(?:os)?|python|java|go|rust|postgres\w*|mysql|sqlite|aws|azure|gcp|"
+    r"slack|teams|notion|obsidian|github|gitlab|docker|kubernetes|react|vue|typescript|javascript|vs ?code|"
+    r"firefox|chrome|"
+    r"android|ios|iphone|night|home|fear|peace)\b",
+    re.IGNORECASE,
+)
+"""What people move to, or live in, that is no place."""
+
+
+def _is_name(value: str, sentence: str) -> bool:
+    """Whether a value begins as a name does. Of those who write no capitals, a single word may be one."""
+    if _TOOLS.match(value):
+        return False
+    return bool(_NAMED.match(value)) or (sentence.islower() and bool(_WITHOUT_CAPITALS.match(value)))
 
 
 class _Form(NamedTuple):
@@ -280,14 +302,17 @@ class _Form(NamedTuple):
     gate: tuple[str, ...]
 
     def claim(self, sentence: str, match: re.Match[str]) -> Claim | None:
-        slot = f"{self.slot} {stem(of.lower())}" if (of := match.groupdict().get("of")) else self.slot
+        of = (match.groupdict().get("of") or "").strip().lower()
+        slot = f"{self.slot} {stem(of)}" if of else self.slot
         if self.way == "noun":
             owner = _of_noun(match)
         else:
             owner = ME if self.spec.answers else owner_before(sentence, match.start())
         if self.way == "ends":
             return Claim(owner, slot, frozenset(), self.spec.single, ended=True)
-        if self.spec.capital and self.way == "verb" and not _NAMED.match(match["value"]):
+        if self.spec.capital and self.way == "verb" and not _is_name(match["value"], sentence):
+            return None
+        if self.slot == "name" and not _NAMED.match(match["value"]) and not sentence.islower():
             return None
         if owner == "@you" or (self.slot in ("age", "height") and owner.startswith("the ")):
             return None

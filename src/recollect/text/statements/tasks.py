@@ -62,10 +62,17 @@ _CLAUSE = LatePattern(
     re.IGNORECASE,
 )
 _OTHERS = LatePattern(
-    r"\b(?:(?:his|her|their|[A-Z]\w+'s)\b|(?:my|our|the|a) (?:wife|husband|partner|son|daughter|sister|brother|"
+    r"\b(?:(?:[Hh]is|[Hh]er|[Tt]heir|[A-Z]\w+'s)\b|(?:[Mm]y|[Oo]ur|[Tt]he|[Aa]) (?:wife|husband|partner|son|"
+    r"daughter|sister|brother|"
     r"mother|father|mum|mom|dad|"
     r"boss|friend|colleague|neighbou?r|parents)(?:'s)?\b|myself\b)"
 )
+
+
+_BY_ANOTHER = LatePattern(
+    r"(?!(?:I|We|Got|Done|The|It|My|Our|All|Finally|Just)\b)[A-Z]\w+ (?:has |have )?\w+ed (?:me|us)\b"
+)
+"""Somebody else has done it to the speaker: "Bob called me"."""
 
 
 def may_close(sentence: str) -> bool:
@@ -81,6 +88,8 @@ def task_effect(task: str, text: str) -> TaskEffect | None:
     effect: TaskEffect | None = None
     for clause in _CLAUSE.split(text):
         plain = spelled(clause or "")
+        if _BY_ANOTHER.match(plain):
+            continue
         if not plain or not _is_about(task, plain):
             continue
         if _FREED.search(plain):
@@ -94,9 +103,17 @@ def task_effect(task: str, text: str) -> TaskEffect | None:
             continue
         if _PUT_OFF.search(spelled(text)) and _names_day(text) and not _finished(task, plain):
             effect = "moves"
-        elif (_finished(task, plain) or _DONE.search(plain)) and not _NOT_DONE.search(plain):
+        elif (
+            (_finished(task, plain) or _DONE.search(plain)) and not _NOT_DONE.search(plain) and _same_month(task, plain)
+        ):
             return "closes"
     return effect
+
+
+def _same_month(task: str, clause: str) -> bool:
+    """The rent for May is not that for June."""
+    when, due = ({month.lower() for month in _MONTH.findall(text)} for text in (clause, task))
+    return not (when and due) or bool(when & due)
 
 
 def _names_day(sentence: str) -> bool:
@@ -133,17 +150,30 @@ def _is_about(task: str, clause: str) -> bool:
     of_task = {stem(word) for word in WORD.findall(task.lower())}
     if {word for word in others if not word.startswith("@")} - of_task or ("myself" in clause and "myself" not in task):
         return False
-    named = things & text
-    return len(named) >= 2 or (bool(named) and len(things) <= _FEW)
+    if any(theirs not in task for theirs in _THEIRS.findall(clause)):
+        return False
+    return things <= text and _LONG_AGO.search(clause) is None
 
 
 _BY = LatePattern(r"\b(?:by|before|until|till|due|on|at) (?:the )?[\d:./]+", re.IGNORECASE)
 _LEFT = LatePattern(r"\b\d+ (?:more )?(?:to go|left)\b", re.IGNORECASE)
-_FEW = 3
-"""Of so few things one is enough."""
+_THEIRS = LatePattern(r"\b[A-Z]\w+'s\b")
+_MONTH = LatePattern(
+    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b", re.IGNORECASE
+)
+_LONG_AGO = LatePattern(
+    r"\b(?:in (?:19|20)\d\d|(?:of |for )?last (?:week|month|year)(?:'s)?|years? ago|an? (?:idiot|"
+    r"fool))\b",
+    re.IGNORECASE,
+)
+"""Tells of another time than that of the task."""
 
 
 def _things(task: str) -> frozenset[str]:
-    every = WORD.findall(spelled(task).lower())
+    every = WORD.findall(spelled(_MONTH.sub(" ", _BY.sub(" ", task))).lower())
     words = {stem(word) for word in every[len(every) > 1 :] if word not in EMPTY}
-    return frozenset(word for word in words if word not in _DOING and not word.startswith("@") and len(word) > 2)
+    return frozenset(
+        word
+        for word in words
+        if word not in _DOING and not word.startswith("@") and len(word) > 2 and not word[0].isdigit()
+    )
