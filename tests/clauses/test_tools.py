@@ -549,7 +549,7 @@ def test_a_memory_offers_what_its_preset_names(memory: Memory) -> None:
 
 def test_every_tool_is_described_for_a_model() -> None:
     listed = tools.all()
-    assert len({tool.name for tool in listed}) == len(listed) == 26
+    assert len({tool.name for tool in listed}) == len(listed) == 27
     for tool in listed:
         assert 20 < len(tool.description) < 1024
         assert all(part["description"] for part in tool.parameters["properties"].values())
