@@ -75,6 +75,10 @@ def some(memory: Memory, chance: random.Random, **conditions: Any) -> str:
     return chance.choice(ids)
 
 
+def waiting(memory: Memory) -> str:
+    return next((proposal.id for proposal in memory.proposals()), "none")
+
+
 def talk(memory: Memory, chance: random.Random, status: str = "active") -> str:
     talks = memory.conversations.list(status=status)  # type: ignore[arg-type]
     if not talks:
@@ -132,8 +136,8 @@ UNDONE: dict[str, Operation] = {
     "scratchpad.clear": lambda m, c: m.at(conversation=talk(m, c)).scratchpad.clear(),
     "aliases.save": lambda m, c: m.aliases.save("owl", f"strix {c.randrange(3)}"),
     "aliases.remove": lambda m, c: m.aliases.remove(f"strix {c.randrange(3)}"),
-    "confirm": lambda m, c: m.confirm(m.proposals()[0].id),
-    "dismiss": lambda m, c: m.dismiss(m.proposals()[0].id),
+    "confirm": lambda m, c: m.confirm(waiting(m)),
+    "dismiss": lambda m, c: m.dismiss(waiting(m)),
     "cases.save": lambda m, c: m.cases.save(f"where is owl {c.randrange(3)}?", texts=[str(c.random())]),
     "cases.remove": lambda m, c: m.cases.remove(f"where is owl {c.randrange(3)}?"),
     "workflows.start": lambda m, c: m.workflows.start("feed owls"),

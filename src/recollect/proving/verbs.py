@@ -77,7 +77,7 @@ def furnish(memory: Memory, tenant: str, secret: str) -> Prey:
     owl, fox, dodo, bee = records
     view.at(account=f"account {secret}").remember(f"an account called {secret}", tier="account")
     view.revise(fox.id, content=f"a newer fox called {secret}")
-    view.remember(f"My name is {secret}")
+    view.remember(f"I am allergic to {secret}")
     view.archive(dodo.id)
     view.forget(bee.id, reason=f"it was {secret}")
     scribe = view.at(agent="scribe")
@@ -224,8 +224,7 @@ _SPECIAL: dict[str, Verb] = {
     "profile": lambda m, p: m.profile(),
     "aliases.list": lambda m, p: m.aliases.list(),
     "proposals": lambda m, p: m.proposals(),
-    "confirm": lambda m, p: [m.confirm(proposal.id) for proposal in m.proposals()],
-    "dismiss": lambda m, p: [m.dismiss(proposal.id) for proposal in m.proposals()],
+    "dismiss": lambda m, p: m.dismiss(p.memory),
     "cases.list": lambda m, p: m.cases.list(),
     "moments.task": lambda m, p: [str(m.moments.task("feed the owl"))],
     "conversations.list": lambda m, p: m.conversations.list(),

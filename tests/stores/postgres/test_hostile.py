@@ -36,7 +36,7 @@ WRITES_ONLY = {
     "remember by conversation", "remember by references", "revise by references", "cases.save by ids",
     "maintain by only", "audit.matching by about", "deduplicate", "forget by workspace", "import_",
     "channels.list", "maintain", "simulate", "moments.task", "doctor", "recall by SQL", "query by reference",
-    "audit.verify", "channels.get", "confirm by ids",
+    "audit.verify", "channels.get", "confirm by ids", "dismiss",
 }  # fmt: skip
 """Verbs by which even the victim is told nothing of the secret, called as the attacker calls them."""
 
